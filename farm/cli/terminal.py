@@ -45,6 +45,9 @@ _PLAIN_SECONDS = 10.0
 #: The words and colours of each verdict.
 COLOURS = {
     "proved": "green",
+    "disproved": "cyan",
+    "partial": "yellow",
+    "stated": "cyan",
     "rejected": "red",
     "timeout": "yellow",
     "memory_limit": "yellow",

@@ -15,6 +15,9 @@ _LONGEST_LINE = 1000
 
 MEANINGS: Mapping[str | None, str] = {
     "proved": "The answer is a proof.",
+    "disproved": "The statement is false: the answer proves its negation.",
+    "partial": "The answer rests on sorries that the task permits, so it is no proof yet.",
+    "stated": "The statement compiles. Nothing was proved.",
     "rejected": "The answer is no proof. Correct what the detail and the messages name.",
     "timeout": "Lean did not finish in time, so this is no proof. Make it cheaper, or give it more time.",
     "memory_limit": "Lean ran out of memory, so this is no proof. Make it smaller.",

@@ -17,7 +17,13 @@ Priority = Literal["interactive", "online", "batch"]
 Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
 
 
-class Fields(TypedDict, total=False):
+class TaskFields(TypedDict, total=False):
+    """What a proof has to show beyond the usual: it may rest on `axioms` and no others."""
+
+    axioms: Sequence[str]
+
+
+class Fields(TaskFields, total=False):
     """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove.
 
     With `negate` the answer is to prove the statement's negation.
@@ -45,7 +51,7 @@ MOST_ITEMS = 4096
 _MOST_BYTES = 4 << 20  # far below the limits of services and proxies, and large enough to amortize a request
 
 
-class Options(TypedDict, total=False):
+class Options(TaskFields, total=False):
     """The options of a call's checks; an absent option has the service's default.
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:

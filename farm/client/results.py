@@ -63,6 +63,12 @@ class Message:
         return f"{self.origin or 'program'}:{self.line}:{self.column}: {self.severity}: {self.text}"
 
 
+#: The verdicts of a judged item.
+Outcome = Literal[
+    "proved", "disproved", "partial", "stated", "rejected", "timeout", "memory_limit", "judge_error"
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goal:
     """The goals at a sorry or an error (`kind`), as Lean prints them; placed as a `Message` is."""
@@ -117,7 +123,7 @@ class Result:
     index: int
     status: Literal["queued", "running", "done", "cancelled", "unknown"] = "unknown"
     reward: float | None = None
-    verdict: Literal["proved", "rejected", "timeout", "memory_limit", "judge_error"] | None = None
+    verdict: Outcome | None = None
     reason: str | None = None
     detail: str = ""
     id: str | None = None

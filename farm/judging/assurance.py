@@ -15,6 +15,8 @@ from farm.lean_text.policy.screen import Policy
 _MOST_CHARACTERS = 10_000
 #: The entry of the stored policy by which a run requires all parts.
 _PARTS, _ALL = "parts", "all"
+#: The entry of the stored policy of a check with a task of its own.
+TASK_ENTRY, OWN_TASK = "task", "own"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +69,8 @@ class Assurance:
     def stored_policy(self) -> dict[str, str]:
         """The policy in the store's form, with an entry if all parts are required.
 
-        A worker of an older release does not know that entry's action, so it leaves the check to a newer one.
+        A worker of an older release does not know that entry's action, so it leaves the check to a newer one;
+        so does the entry of a check with a task.
         """
         return dict(self.policy.actions) | ({_PARTS: _ALL} if self.requires_all_parts else {})
 
@@ -76,15 +79,14 @@ class Assurance:
         cls, *, tier: str, native: bool, axioms: Sequence[str], policy: Mapping[str, str]
     ) -> Assurance:
         """Return an assurance from the store's columns. Raises ValueError and UsageError for other words."""
-        actions = {
-            rule: Action(action) for rule, action in policy.items() if (rule, action) != (_PARTS, _ALL)
-        }
+        own = {(_PARTS, _ALL), (TASK_ENTRY, OWN_TASK)}
+        actions = {rule: Action(action) for rule, action in policy.items() if (rule, action) not in own}
         return cls(
             tier=tier,
             native=native,
             axioms=tuple(axioms),
             policy=Policy(actions=actions),
-            requires_all_parts=len(actions) < len(policy),
+            requires_all_parts=policy.get(_PARTS) == _ALL,
         )
 
     @property

@@ -52,7 +52,7 @@ _WORDED = tuple(
         (r"unknown (identifier|constant|free variable|namespace)", ErrorKind.UNKNOWN_IDENTIFIER),
         (r"unknown tactic|tactic '[^'\n]*' has not been implemented", ErrorKind.UNKNOWN_TACTIC),
         (r"invalid (field|projection)", ErrorKind.INVALID_FIELD),
-        (r"(application )?type mismatch|invalid .*has type", ErrorKind.TYPE_MISMATCH),
+        (r"(application )?type mismatch|invalid [^\n]{0,200}has type", ErrorKind.TYPE_MISMATCH),
         (r"function expected", ErrorKind.FUNCTION_EXPECTED),
         (r"failed to synthesize|type class instance expected", ErrorKind.MISSING_INSTANCE),
         (r"don't know how to synthesize|typeclass instance problem is stuck", ErrorKind.NOT_INFERRED),

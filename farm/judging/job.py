@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
 from farm.limits import Limits
+from farm.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +29,7 @@ class Check:
     a candidate that equals an earlier one. With `goals` the report lists the goals at errors and sorries,
     where Lean can print them. With `stop_at_error` Lean is ended at the first error that decides. All
     programs begin with the dataset's context up to `context_end`, 0 without one; the limits do not include
-    the reading of that context.
+    the reading of that context. `task` is what the proof has to show beyond the usual.
     """
 
     program: str
@@ -41,6 +42,7 @@ class Check:
     goals: bool = False
     stop_at_error: bool = False
     context_end: int = 0
+    task: Task = field(default_factory=Task)
 
     @property
     def others(self) -> tuple[Fallback, ...]:

@@ -30,7 +30,9 @@ class Worth:
 #: The worth of a line without a verdict, of a cancelled line, and of one that the farm could not judge.
 UNKNOWN = Worth(reward=None)
 
-_NO_PROOF = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT})
+_NO_PROOF = frozenset(
+    {Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.DISPROVED, Outcome.PARTIAL}
+)
 
 
 def worth(

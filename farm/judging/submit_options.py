@@ -10,6 +10,7 @@ from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.limits import CPU_PER_WALL, Limits, require_possible
+from farm.task import Task
 
 #: Treatments of lines without a generation.
 NO_ANSWER = ("error", "reject")
@@ -24,6 +25,7 @@ class SubmitOptions:
     with `stop_on_first_proof` so are the unfinished lines of a group with a proved one. Lines without a
     generation are an error, or are rejected if `no_answer` is "reject". With `goals` checks also report the
     goals at errors and sorries; with `stop_at_error` they end at the first error that decides.
+    `task` holds for lines that do not say otherwise.
     """
 
     assembly: AssemblyOptions
@@ -39,6 +41,7 @@ class SubmitOptions:
     no_answer: str = "error"
     goals: bool = False
     stop_at_error: bool = False
+    task: Task = field(default_factory=Task)
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an impossible limit, and for an unknown `no_answer`."""

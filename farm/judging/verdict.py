@@ -33,9 +33,16 @@ from farm.lean_text.positions import line_and_column
 
 
 class Outcome(StrEnum):
-    """The five results of a check; `Reason` refines them."""
+    """The results of a check; `Reason` refines them.
+
+    `DISPROVED`, `PARTIAL` and `STATED` answer tasks that ask for them: the negation is proved, a proof rests
+    on permitted sorries, and a statement alone was examined.
+    """
 
     PROVED = "proved"
+    DISPROVED = "disproved"
+    PARTIAL = "partial"
+    STATED = "stated"
     REJECTED = "rejected"
     TIMEOUT = "timeout"
     MEMORY_LIMIT = "memory_limit"
@@ -138,11 +145,14 @@ class Verdict:
 
     @property
     def proof_status(self) -> str:
-        """The word that tools reading manifests know: completed, has_sorry, timeout, error or judge_error."""
+        """The word that tools reading manifests know, such as completed, has_sorry, timeout or error."""
         if self.reason is Reason.HAS_SORRY:
             return "has_sorry"
         by_outcome = {
             Outcome.PROVED: "completed",
+            Outcome.DISPROVED: "disproved",
+            Outcome.PARTIAL: "partial",
+            Outcome.STATED: "stated",
             Outcome.TIMEOUT: "timeout",
             Outcome.JUDGE_ERROR: "judge_error",
         }

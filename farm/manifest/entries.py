@@ -16,11 +16,13 @@ from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Fingerprint, Lines, encoding_of, opened, printable, unmarked, unusable
+from farm.task import TASK_FIELDS, Task, TaskFault
 
 FIELDS = frozenset(
     {
         *("name", "header", "context", "formal_statement", "generation", "predicted_proof"),
         *("environment", "timeout", "group", "proof_status", "farm"),
+        *TASK_FIELDS,
     }
 )
 """Every field the farm reads or writes."""
@@ -213,6 +215,7 @@ def _entry(
         environment=_text(fields, "environment"),
         timeout=_timeout(fields),
         group=_text(fields, "group"),
+        task=_task(fields),
     )
 
 
@@ -270,6 +273,13 @@ def _timeout(fields: Mapping[str, object]) -> float | None:
     if not 0 < value <= LONGEST_TIMEOUT:
         raise _LineError(f"{value:g} is out of range", remedy, "timeout")
     return value
+
+
+def _task(fields: Mapping[str, object]) -> Task:
+    try:
+        return Task.of(fields)
+    except TaskFault as fault:
+        raise _LineError(fault.problem, fault.remedy, fault.field) from fault
 
 
 def _kind(value: object) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from farm.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,7 +16,8 @@ class Entry:
     hold NUL and lone surrogates: JSON can say them, UTF-8 and databases cannot.
     `context` is all of a file before the theorem and stands in place of a `header`: at most one of the two is
     not `""`. `timeout` is in seconds, above 0 and at most LONGEST_TIMEOUT. `lacks_answer` says that the line
-    has no generation, not even an empty one, and needs it.
+    has no generation, not even an empty one, and needs it. `task` is what the
+    line asks of its proof beyond the usual.
     """
 
     path: str
@@ -29,3 +32,4 @@ class Entry:
     environment: str | None = None
     timeout: float | None = None
     group: str | None = None
+    task: Task = field(default_factory=Task)

@@ -17,6 +17,9 @@ _LONGEST = 80
 
 VERDICTS = {
     "proved": "proved",
+    "disproved": "disproved",
+    "partial": "partial",
+    "stated": "stated",
     "rejected": "rejected",
     "timeout": "timeout",
     "memory_limit": "memory limit",

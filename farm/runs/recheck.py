@@ -15,7 +15,7 @@ from typing import Any
 from farm import tracing
 from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
-from farm.judging.assurance import Assurance
+from farm.judging.assurance import TASK_ENTRY, Assurance
 from farm.judging.states import Priority
 from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
@@ -187,9 +187,8 @@ def _strength(sort: Sort) -> int:
 
 
 def _way(sort: Sort) -> str:
-    return json.dumps(
-        [sort.native, sorted(sort.axioms), sorted(sort.policy.items()), sort.goals, sort.stop_at_error]
-    )
+    policy = sorted((rule, action) for rule, action in sort.policy.items() if rule != TASK_ENTRY)
+    return json.dumps([sort.native, sorted(sort.axioms), policy, sort.goals, sort.stop_at_error])
 
 
 def _options(run: StoredRun, sort: Sort, asked: Recheck) -> SubmitOptions:

@@ -31,6 +31,7 @@ from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.service.spelling import UNKNOWN_FIELD, suggesting, words_of
+from farm.task import TASK_FIELDS, Task
 
 #: Items that one batch may have.
 MOST_ITEMS = 4096
@@ -86,7 +87,7 @@ class Exact(BaseModel):
         try:
             return read(said)
         except ValidationError as error:
-            raise suggesting(error, list(cls.model_fields)) from None
+            raise suggesting(error, sorted(cls.model_fields, key=lambda name: name in TASK_FIELDS)) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -97,6 +98,26 @@ class Exact(BaseModel):
             told = {"given": len(said), "known": len(cls.model_fields)}
             raise PydanticCustomError(UNKNOWN_FIELD, words, told)
         return said
+
+
+class TaskFields(Exact):
+    """What a proof has to show beyond the usual, in an item or in a batch's options."""
+
+    axioms: list[Word] | None = None
+
+    @model_validator(mode="after")
+    def _has_a_task(self) -> Self:
+        Task.of(self._said)
+        return self
+
+    @property
+    def _said(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in TASK_FIELDS}
+
+    @property
+    def task(self) -> Task:
+        """The task that these fields say."""
+        return Task.of(self._said)
 
 
 #: The priority class of a request that names none.
@@ -123,7 +144,7 @@ def _one(answer: str) -> dict[str, JsonValue]:
     return {"required": [answer, "formal_statement"], "properties": {**kinds, **stated}}
 
 
-class Item(Exact):
+class Item(TaskFields):
     """One answer to judge: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
     A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. A `header`
@@ -186,10 +207,11 @@ class Item(Exact):
             timeout=self.timeout,
             group=self.group,
             context=context,
+            task=self.task,
         )
 
 
-class Options(Exact):
+class Options(TaskFields):
     """How the items of a batch are judged."""
 
     model_config = _EXACTLY
@@ -230,6 +252,7 @@ class Options(Exact):
             stop_on_first_proof=self.stop_on_first_proof,
             goals=self.goals,
             stop_at_error=self.stop_at_error,
+            task=self.task,
         )
 
 
@@ -253,9 +276,11 @@ class Batch(Options):
         aside |= {
             each for each in ("require_all_parts", "feedback", "stop_at_error") if not getattr(self, each)
         }
+        aside |= {each for each in TASK_FIELDS if getattr(self, each) is None}
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
         # Older farms lack these fields.
         unsaid = {"key", *(each for each in ("context", "negate") if not getattr(item, each))}
+        unsaid |= {each for each in TASK_FIELDS if getattr(item, each) is None}
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
 

@@ -16,6 +16,7 @@ from farm.judging.report import Preamble, Report
 from farm.judging.states import Priority
 from farm.judging.verdict import Outcome, Particulars, Verdict
 from farm.limits import Limits
+from farm.task import Task
 from farm.tracing.span import trace_id
 
 #: A lease: a check's id, the number of the attempt, and the time of the claim. Where PostgreSQL lost claims
@@ -150,6 +151,7 @@ def unread(row: DictRow, why: str) -> dict[str, object]:
 
 
 def _check(row: DictRow) -> Check:
+    task = Task.read(row["task"])
     return Check(
         program=decoded(row["program"]),
         limits=Limits(
@@ -160,13 +162,17 @@ def _check(row: DictRow) -> Check:
         submitted=tuple((start, end) for start, end in row["submitted"]),
         challenge=None if row["challenge"] is None else _challenge(row),
         assurance=Assurance.stored(
-            tier=row["tier"], native=row["native"], axioms=row["axioms"], policy=row["policy"]
+            tier=row["tier"],
+            native=row["native"],
+            axioms=row["axioms"] if task.axioms is None else task.axioms,
+            policy=row["policy"],
         ),
         fallback=_other(row, "fallback"),
         restated=_other(row, "restated"),
         goals=row["goals"],
         stop_at_error=row["stop_at_error"],
         context_end=row["context_end"],
+        task=task,
     )
 
 

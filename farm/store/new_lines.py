@@ -42,7 +42,7 @@ class NewCheck(NamedTuple):
     """The columns of a check in which two lines of a run can differ.
 
     `identity` is the cache key, None for a check that is not shared. A program begins with its line's context
-    up to `context_end`, 0 without one.
+    up to `context_end`, 0 without one. `task` is the JSON of what its proof has to show beyond the usual.
     """
 
     environment: Text
@@ -58,6 +58,7 @@ class NewCheck(NamedTuple):
     challenge_sha256: Bytes | None
     challenge_name: Text | None
     context_end: Integer
+    task: Text | None = None
     image: Bigint = 0
     identity: Bytes | None = None
 

@@ -5,12 +5,14 @@ Both make one check for all lines that ask the same, here or in any other run.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import psycopg
 
+from farm.judging.assurance import OWN_TASK, TASK_ENTRY
 from farm.judging.submit_options import SubmitOptions
 from farm.store.new_lines import CHECK_COLUMNS
 from farm.version import VERSION
@@ -48,11 +50,19 @@ def begun_by_class(checks: str) -> str:
     """
 
 
+def _of_run(name: str) -> str:
+    """Return the value of a column for a check of a run; a check with a task says so in its policy."""
+    if name != "policy":
+        return f"%({name})s"
+    own = json.dumps({TASK_ENTRY: OWN_TASK}).replace("{", "{{").replace("}", "}}")  # of `str.format`
+    return f"CASE WHEN task IS NULL THEN %(policy)s::jsonb ELSE %(policy)s::jsonb || '{own}' END"
+
+
 #: Makes checks of the rows of `first`, which has the columns of `CHECK_COLUMNS`, `check_id` and `ordinal`.
 INSERT_CHECKS = f"""
     INSERT INTO checks (
         id, {", ".join(CHECK_COLUMNS)}, {", ".join(_OF_RUN)}, {", ".join(_OF_ENVIRONMENT)}, turn, status)
-    SELECT check_id, {", ".join(CHECK_COLUMNS)}, {", ".join(f"%({name})s" for name in _OF_RUN)},
+    SELECT check_id, {", ".join(CHECK_COLUMNS)}, {", ".join(map(_of_run, _OF_RUN))},
            environments.digest, environments.checker_version, begun.turn + ordinal - 1,
            CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
     FROM {{first}} JOIN begun USING (environment) JOIN environments ON environments.name = environment

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0023"
+SCHEMA = "0024"
 #: The revision that an empty database gets first; a database of an older one is of no release.
 _FIRST = "0014"
 

@@ -24,6 +24,7 @@ from farm.store.environments import Pending, ServedEnvironment
 from farm.store.postgres import reaching, single
 from farm.store.records import LAST_LINE, SHOWN_STATUS, Item, Judged, judged, judged_items
 from farm.store.workers import pending_of
+from farm.task import Task
 
 if TYPE_CHECKING:
     import psycopg
@@ -580,7 +581,7 @@ class Queries:
         """Return what a line's proof is held against, None for a line without a statement."""
         rows = self._all(
             """
-            SELECT source, challenge_name, axioms, native
+            SELECT source, challenge_name, axioms, native, task
             FROM jobs JOIN checks ON checks.id = check_id JOIN programs ON sha256 = challenge_sha256
             WHERE run_id = :run_id AND manifest = :manifest AND line = :line
             """,
@@ -590,11 +591,11 @@ class Queries:
         )
         if not rows:
             return None
-        found = rows[0]
+        found, task = rows[0], Task.read(rows[0]["task"])
         return StatedLine(
             challenge=decoded(found["source"]),
             name=found["challenge_name"] or "",
-            axioms=tuple(found["axioms"]),
+            axioms=tuple(found["axioms"] if task.axioms is None else task.axioms),
             native=found["native"],
         )
 

@@ -209,6 +209,8 @@ checks = Table(
     Column("goals", Boolean, nullable=False, server_default=text("false")),
     # Whether Lean is ended at the first error that decides.
     Column("stop_at_error", Boolean, nullable=False, server_default=text("false")),
+    # The JSON of `farm.task.Task`: what the proof has to show beyond the usual; null for nothing.
+    Column("task", Text),
     # The cache key by which equal checks are shared; null for a check that is not, or no longer, shared.
     Column("identity", LargeBinary),
     # The judge that the identity assumes: a verdict of another digest or version is not shared.

@@ -34,7 +34,7 @@ from scraping import by, parsed, scraped
 from farm.errors import ServerDown, UsageError
 from farm.judging.audit import Replay
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Reason
+from farm.judging.verdict import Outcome, Reason
 from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import MOST_CONNECTIONS, exposed
 from farm.store.environments import STARTING, UNFIT, Pending
@@ -343,7 +343,7 @@ def test_a_farm_without_postgresql_tells_that_and_nothing_else_and_recovers() ->
 def test_what_never_happened_is_told_as_0_so_that_its_first_time_is_an_increase() -> None:
     text, _ = exposition(FarmMetrics(lambda: replace(READING, attempts={}, lines={})))
     told = parsed(text.decode())
-    verdicts = ("proved", "rejected", "timeout", "memory_limit", "judge_error")
+    verdicts = tuple(Outcome)
     ends = (*verdicts, "returned", "cancelled", "lost")
     assert by(told, "farm_attempts_total", "outcome") == {(end,): 0 for end in ends}
     assert by(told, "farm_lines_total", "check") == {("own",): 0, ("shared",): 0}

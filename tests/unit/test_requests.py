@@ -15,6 +15,7 @@ from farm.judging.submit_options import SubmitOptions
 from farm.limits import LONGEST_TIMEOUT
 from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item, Weaker
 from farm.service.spelling import words_of
+from farm.task import TASK_FIELDS
 
 ONE = {"program": "theorem t : True := trivial"}
 STATED = {"formal_statement": "theorem t : True := by"}
@@ -227,8 +228,9 @@ def test_a_context_makes_another_item_and_none_leaves_it_what_it_was() -> None:
     below = Batch.model_validate(batch(STATED | {"proof": "", "context": "import A\n"}))
     assert below.items[0].entry(1).context == "import A\n"
     assert plain.sha256(plain.items[0]) != below.sha256(below.items[0])
-    said = plain.items[0].model_dump(exclude={"key", "context", "negate"})
+    said = plain.items[0].model_dump(exclude={"key", "context", "negate", *TASK_FIELDS})
     new = {"items", "wait_seconds", "deadline_seconds", "require_all_parts", "feedback", "stop_at_error"}
+    new |= {*TASK_FIELDS}
     options = plain.model_dump(exclude=new) | {"accept": []}
     asked = json.dumps([said, options], sort_keys=True).encode()
     assert plain.sha256(plain.items[0]) == hashlib.sha256(asked).digest()

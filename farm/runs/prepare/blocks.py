@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -16,6 +17,7 @@ from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.submit_options import SubmitOptions
 from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text, unusable_line
+from farm.kinds import Kind
 from farm.lean_text.positions import line_and_column
 from farm.manifest.entries import entries
 from farm.manifest.entry import Entry
@@ -101,6 +103,7 @@ class Preparer:
         self._require(environment, entry)
         self._require_group(entry)
         kind = self._kinds[environment]
+        task = self._task(entry, kind)
         stated, program, unusable = self._assembled(entry, kind)
         source, verdict = _encoded(program)
         if unusable is not None:
@@ -112,7 +115,9 @@ class Preparer:
         if verdict is not None:  # no other program will be tried
             program = replace(program, restated=None, fallback=None)
         texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
-        check = self._check(environment, entry, texts, stated, system(kind).image(entry, program))
+        check = self._check(environment, entry, texts, stated, system(kind).image(entry, program))._replace(
+            task=task
+        )
         if self._options.share and verdict is None:
             check = check._replace(identity=cache_key(self._keys[environment], check))
         stored = [(each.sha256, each.source) for each in (*texts, stated) if each is not None]
@@ -145,6 +150,19 @@ class Preparer:
             context_end=first.program.context_end,
             image=image,
         )
+
+    def _task(self, entry: Entry, kind: str) -> str | None:
+        """Return an entry's task as it is stored; raises `ManifestError` where its system knows no tasks."""
+        task = entry.task.within(self._options.task).stored
+        if task is not None and kind != Kind.LEAN:
+            raise ManifestError(
+                entry.path,
+                f"lines of {kind} cannot ask for this",
+                remedy="leave it out, or name an environment with Lean",
+                line=entry.line,
+                field=next(iter(json.loads(task))),
+            )
+        return task
 
     def _require(self, environment: str, entry: Entry) -> None:
         if (problem := self._problem(environment)) is not None:

@@ -35,6 +35,8 @@ def cache_key(environment: str, check: NewCheck) -> bytes:
     first = _program_key(check.program_sha256, check.submitted)
     if check.context_end:
         first += f',{{"context_end":{check.context_end}}}'
+    if check.task is not None:
+        first += f',{{"task":{check.task}}}'
     challenge = "null"
     if check.challenge_sha256 is not None:
         challenge = _challenge_key(check.challenge_sha256, check.challenge_name or "")

@@ -15,6 +15,9 @@ from farm.store.records import Judged, StoredVerdict
 #: The states of a line in the order of display, each with its sign.
 SIGNS = {
     "proved": "✓",
+    "disproved": "¬",
+    "partial": "◐",
+    "stated": "≡",
     "rejected": "✗",
     "timeout": "◷",
     "memory_limit": "▤",
@@ -24,9 +27,10 @@ SIGNS = {
     "queued": "…",
     "waiting": "…",
 }
+_ENDS = ("proved", "disproved", "partial", "stated", "rejected", "timeout", "memory_limit", "judge_error")
 #: The states by which the page filters lines.
-STATES = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "waiting", "cancelled")
-_PARTS = ("proved", "rejected", "timeout", "memory_limit", "judge_error", "cancelled", "running", "queued")
+STATES = (*_ENDS, "waiting", "cancelled")
+_PARTS = (*_ENDS, "cancelled", "running", "queued")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, Program, assemble
 from farm.judging.assurance import Assurance
@@ -13,6 +15,8 @@ from farm.manifest.entry import Entry
 def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
     """Return the check of a line, with the programs that are tried if its first one does not compile."""
     program = assemble(entry, AssemblyOptions())
+    if entry.task.axioms is not None:
+        assurance = replace(assurance, axioms=entry.task.axioms)
     challenge = challenge_to(entry.header, entry.formal_statement, entry.context)
     return Check(
         program=program.text,
@@ -23,6 +27,7 @@ def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
         restated=_other(program.restated),
         fallback=_other(program.fallback),
         context_end=challenge.context_end if challenge else 0,
+        task=entry.task,
     )
 
 

@@ -1,0 +1,93 @@
+"""Task step: what a line or a run asks of a proof beyond the usual, such as other axioms. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from farm import documents
+from farm.errors import UsageError
+
+#: The limits for a list of names: of one name, and of all together, since every audit receives them.
+_LONGEST_NAME, _MOST_CHARACTERS = 400, 10_000
+
+
+class TaskFault(ValueError):
+    """The fault of a field: the problem with its value, and the remedy."""
+
+    def __init__(self, field: str, problem: str, remedy: str) -> None:
+        super().__init__(f"{field}: {problem}; {remedy}")
+        self.field, self.problem, self.remedy = field, problem, remedy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What a check has to show beyond a proof of its statement by the usual means.
+
+    A proof may rest on `axioms` and no others; None leaves that to the run.
+    """
+
+    axioms: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, said: Mapping[str, object]) -> Task:
+        """Return the task that the fields of a line or request say; other fields and nulls are ignored.
+
+        Raises TaskFault for the first field with an impossible value.
+        """
+        given = {name: said[name] for name in TASK_FIELDS if said.get(name) is not None}
+        return cls(**{name: _READERS[name](name, value) for name, value in given.items()})
+
+    def within(self, run: Task) -> Task:
+        """Return a line's task in a run: a line's own fields come before those of the run."""
+        own = {name: getattr(self, name) for name in TASK_FIELDS}
+        return Task(**{name: getattr(run, name) if value is None else value for name, value in own.items()})
+
+    @property
+    def stored(self) -> str | None:
+        """The task as canonical JSON without its defaults, None for one that asks for nothing more."""
+        asked = {name: value for name, value in documents.encoded(self).items() if value is not None}
+        return json.dumps(asked, sort_keys=True, separators=(",", ":")) if asked else None
+
+    @classmethod
+    def read(cls, stored: str | None) -> Task:
+        """Return the task that the store has. Raises ValueError for a field of a newer release."""
+        if stored is None:
+            return cls()
+        asked = json.loads(stored)
+        if unknown := sorted(asked.keys() - TASK_FIELDS):
+            raise ValueError(f"the task has fields of another release: {', '.join(unknown)}")
+        return documents.decoded(cls, asked)
+
+
+TASK_FIELDS = tuple(each.name for each in fields(Task))
+"""The fields of a task, as lines and requests name them."""
+
+
+def _names(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise TaskFault(field, "not a list of strings", 'write names as in Lean, such as ["propext"]')
+    if any(not each.strip() or "," in each or len(each) > _LONGEST_NAME for each in value):
+        raise TaskFault(field, "one entry is not a name", "write each name as in Lean, such as propext")
+    if sum(map(len, value)) > _MOST_CHARACTERS:
+        raise TaskFault(field, f"the names exceed {_MOST_CHARACTERS} characters", "give fewer")
+    return tuple(value)
+
+
+def _axioms(field: str, value: object) -> tuple[str, ...]:
+    if "sorryAx" in (names := _names(field, value)):
+        raise TaskFault(field, "sorryAx proves everything", "leave it out")
+    return names
+
+
+_READERS: Mapping[str, Callable[[str, object], Any]] = {"axioms": _axioms}
+
+
+def task_of(said: Mapping[str, object]) -> Task:
+    """Return the task of options. Raises `UsageError` for an impossible value."""
+    try:
+        return Task.of(said)
+    except TaskFault as fault:
+        raise UsageError(str(fault)) from fault
