@@ -158,6 +158,7 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "restated_sha256": restated and _sha256(restated.text),
         "restated_submitted": restated and [list(span) for span in restated.submitted],
         "context_end": program.context_end,
+        "task": None,
         "fallback_segments": other and _placed(other.segments, entry),
         "restated_segments": restated and _placed(restated.segments, entry),
         "segments": _placed(program.segments, entry),
