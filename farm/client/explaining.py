@@ -64,14 +64,30 @@ _LACKS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FirstError:
+    """The first text that Lean names as wrong, such as a tactic, and the goal before it.
+
+    `line`, from 1, and `column`, from 0, are its place in the whole program. `goal` is None where the check
+    has no goals, or none at this place.
+    """
+
+    line: int
+    column: int
+    text: str
+    goal: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Feedback:
     """What a model is told about its answer: the text with errors marked, and a prompt to correct it.
 
-    The names are those of NeMo-Gym's server `math_formal_lean`.
+    These two have the names of NeMo-Gym's server `math_formal_lean`. `first_error` is None if Lean reported
+    no error with a place.
     """
 
     error_feedback: str
     correction_prompt: str
+    first_error: FirstError | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,6 +152,18 @@ def marked(program: str, errors: Sequence[Mark], first: int = 1) -> str:
     if before < len(lines):
         shown.append("-- ...")
     return "\n".join(shown)[: 2 * MOST_CHARACTERS].rstrip("\n")
+
+
+def cut_out(program: str, start: tuple[int, int], end: tuple[int, int] | None) -> str:
+    """Return the beginning of the text between two places, without an end the rest of the line.
+
+    Lines of places count from 1 and columns from 0. A place outside the program gives "".
+    """
+    lines, (first, column) = program.split("\n"), start
+    last, last_column = end or (first, len(program))
+    text = "\n".join(lines[first - 1 : min(last, first + _MOST_MARKS)])
+    ends = sum(len(each) + 1 for each in lines[first - 1 : last - 1]) + last_column
+    return text[column:ends][:_MARK_CHARACTERS]
 
 
 def _near(marks: Iterable[int], first: int, last: int) -> Iterable[int]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from farm.client import explaining
 from farm.client.errors import NotAFarm, ServiceFailed
-from farm.client.explaining import Feedback, Mark
+from farm.client.explaining import Feedback, FirstError, Mark
 from farm.client.requests import Sent
 from farm.documents import decoded
 
@@ -191,7 +191,27 @@ class Result:
         shown = explaining.marked(program, self._marks, first)
         hint = explaining.hint(self.error_kind, self.reason)
         prompt = explaining.correction_prompt(self.detail, shown, list(self._goals_shown()), hint)
-        return Feedback(error_feedback=shown, correction_prompt=prompt)
+        return Feedback(
+            error_feedback=shown, correction_prompt=prompt, first_error=self._first_error(program)
+        )
+
+    def _first_error(self, program: str) -> FirstError | None:
+        places = [
+            (place.line, place.column or 0, place)
+            for place in (each.program for each in self.messages if each.severity == "error")
+            if place is not None and place.line
+        ]
+        if not places:
+            return None
+        line, column, place = min(places, key=lambda each: each[:2])
+        end = None if place.end_line is None else (place.end_line, place.end_column or 0)
+        goals = (
+            each.goal
+            for each in self.goals or ()
+            if each.program and (each.program.line, each.program.column) == (line, column)
+        )
+        text = explaining.cut_out(program, (line, column), end)
+        return FirstError(line=line, column=column, text=text, goal=next(goals, None))
 
     @property
     def _meaning(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from time_bounds import assert_linear
 
 from farm.client import Result
-from farm.client.explaining import HINTS, MOST_CHARACTERS, Mark, marked
+from farm.client.explaining import HINTS, MOST_CHARACTERS, FirstError, Mark, cut_out, marked
 from farm.client.results import Goal, Message, Position
 from farm.judging.error_kinds import ErrorKind, error_kind
 from farm.judging.report import Message as LeanMessage
@@ -179,6 +180,26 @@ def test_a_model_is_told_what_to_correct() -> None:
     assert "import Core" not in told.error_feedback
     for words in (REJECTED.detail, "⊢ p", HINTS["unknown_identifier"], "```lean4"):
         assert words in told.correction_prompt
+
+
+def test_the_first_error_has_its_text_and_its_goal() -> None:
+    late = Message(severity="error", text="b", program=Position(line=3, column=8, end_line=3, end_column=9))
+    early = Message(severity="error", text="a", program=Position(line=3, column=2, end_line=3, end_column=9))
+    goal = Goal(kind="error", goal="⊢ p", program=Position(line=3, column=2))
+    told = replace(REJECTED, messages=(late, early), goals=(goal,)).feedback_on(PROGRAM)
+    assert told
+    assert told.first_error == FirstError(line=3, column=2, text="exact h", goal="⊢ p")
+    nowhere = replace(REJECTED, messages=(Message(severity="error", text="a"),)).feedback_on(PROGRAM)
+    assert nowhere
+    assert nowhere.first_error is None
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [((1, 1), (1, 2), "b"), ((1, 1), None, "bc"), ((1, 2), (2, 1), "c\nd"), ((9, 1), (9, 2), "")],
+)
+def test_the_text_between_two_places(start: tuple[int, int], end: tuple[int, int] | None, text: str) -> None:
+    assert cut_out("abc\ndef", start, end) == text
 
 
 @pytest.mark.parametrize("verdict", ["proved", "judge_error", None])
