@@ -1,4 +1,4 @@
-"""The command that reports on runs: `farm report`, as text, as JSON and as one HTML page."""
+"""The command that reports on runs: `farm report`, as text, as tables for papers, as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ _Against = Annotated[
 _Html = Annotated[
     Path | None, Option("--html", help="Write the report to this file as one HTML page.", show_default=False)
 ]
+_Format = Annotated[
+    str | None,
+    Option(
+        "--format",
+        help="Print the tables as csv (with plain numbers), markdown or latex (with booktabs).",
+        show_default=False,
+    ),
+]
+_Table = Annotated[
+    str | None,
+    Option("--table", help="With --format: print this table alone, such as pass_at_k.", show_default=False),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -44,12 +56,19 @@ def add_to(app: typer.Typer) -> None:
 
 
 def report(
-    run: _Runs = None, by: _By = None, against: _Against = None, html: _Html = None, as_json: AsJson = False
+    run: _Runs = None,
+    by: _By = None,
+    against: _Against = None,
+    html: _Html = None,
+    form: _Format = None,
+    table: _Table = None,
+    as_json: AsJson = False,
 ) -> None:
     """Report on runs: verdicts, pass@k, limits, cost; several runs together and side by side."""
     from farm.cli import terminal
     from farm.reports.report import report as reported
 
+    _require_form(form, table, as_json=as_json)
     queries = Connections.here().queries
     runs = [queries.run(each) for each in run] if run else [queries.run(None)]
     other = None if against is None else queries.run(against)
@@ -61,12 +80,37 @@ def report(
         _write(html, found)
     if as_json:
         print_json(**found.facts())
+    elif form is not None:
+        _print_formatted(found, form, table)
     else:
         from farm.cli.report_tables import print_report
 
         print_report(found)
     if found.total.unknown.judge_error:
         raise typer.Exit(SOME_UNJUDGED)
+
+
+def _require_form(form: str | None, table: str | None, *, as_json: bool) -> None:
+    """Raise `UsageError` for an unknown format, or for options that exclude each other."""
+    if form is None and table is not None:
+        raise UsageError("--table belongs to --format; add --format csv, markdown or latex")
+    if form is not None and as_json:
+        raise UsageError("--json and --format exclude each other; leave one out")
+    if form is not None and form not in ("csv", "markdown", "latex"):
+        raise UsageError(f"--format {form}: choose csv, markdown or latex")
+
+
+def _print_formatted(found: RunsReport, form: str, word: str | None) -> None:
+    from farm.reports.formats import FORMATS
+    from farm.reports.tables import tables
+
+    every = list(tables(found))
+    chosen = [each for each in every if word in (None, each.word)]
+    if not chosen:
+        raise UsageError(
+            f"--table {word}: the report has no such table; it has {', '.join(each.word for each in every)}"
+        )
+    typer.echo(FORMATS[form](chosen), nl=False)
 
 
 def _require_writable(path: Path, runs: Sequence[StoredRun]) -> None:
