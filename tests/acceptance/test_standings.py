@@ -1,4 +1,4 @@
-"""Proofs with permitted sorries, and the verdicts of parts and declarations, as seals of real modules tell them."""
+"""Proofs with permitted sorries, and the verdicts of parts and declarations: seals of real modules."""
 
 from __future__ import annotations
 

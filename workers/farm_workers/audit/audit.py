@@ -260,7 +260,7 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         extensions=tuple(extensions.items()),
         influences=influences(extensions),
         statement_has_sorry=reach.statement_has_sorry,
-        rests_on_sorry_of=tuple(sorted(reach.rests_on_sorry_of, key=shown)),
+        rests_on_sorry_of=tuple(sorted(set(reach.rests_on_sorry_of).difference(reach.permitted), key=shown)),
         permitted=tuple(sorted(reach.permitted, key=shown)),
         trusts_compiler=reach.trusts_compiler,
     )

@@ -134,7 +134,7 @@ class Findings:
             "rests_on_sorry_of": _all_shown(self.rests_on_sorry_of[:MOST_NAMES]),
             "trusts": [
                 *([COMPILER] if self.trusts_compiler else []),
-                *([ADMITTED] if set(self.rests_on_sorry_of).difference(self.permitted) else []),
+                *([ADMITTED] if self.rests_on_sorry_of else []),
             ],
             "permitted": _all_shown(self.permitted[:MOST_NAMES]),
             **({} if self.standings is None else self.standings.facts()),

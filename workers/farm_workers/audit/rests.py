@@ -138,8 +138,7 @@ def _components(roots: Iterable[Name], parts: Callable[[Node], list[Node]]) -> I
                 numbers[node] = lowest[node] = len(numbers)
                 path.append(node)
                 is_open.add(node)
-            known: list[Node] = []
-            new = next((part for part in left if part not in numbers or known.append(part)), None)
+            new, known = _ahead(left, numbers)
             lowest[node] = min(lowest[part] for part in (node, *known) if part in is_open)
             if new is not None:
                 work.append((new, iter(parts(new))))
@@ -152,6 +151,16 @@ def _components(roots: Iterable[Name], parts: Callable[[Node], list[Node]]) -> I
                 group = _taken(path, node)
                 is_open.difference_update(group)
                 yield group
+
+
+def _ahead(left: Iterator[Node], known: Collection[Node]) -> tuple[Node | None, list[Node]]:
+    """Return the first of the nodes that is not known, None without one; and those before it."""
+    before = list[Node]()
+    for node in left:
+        if node not in known:
+            return node, before
+        before.append(node)
+    return None, before
 
 
 def _taken(path: list[Node], node: Node) -> list[Node]:
