@@ -74,7 +74,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
 def _with_standings(
     findings: Findings, module: Module, challenge: Module | None, rules: Rules, arguments: argparse.Namespace
 ) -> Findings:
-    """Add the standings of parts and declarations if they are asked for."""
+    """Add the standings of parts and declarations, if the command line wants them."""
     if not (arguments.declarations or arguments.permit_sorry):
         return findings
     return with_standings(

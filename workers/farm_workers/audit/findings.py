@@ -80,8 +80,8 @@ class Findings:
     of Lean's compiled code: the audit allows them, and its caller evaluates the terms again. `reached` counts
     the module's constants that the target rests on; `compared` are those of them that its statement rests on,
     the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the statement
-    does not mention. `permitted` are the constants with a sorry that the task permits, and `standings` what
-    it asks about declarations. `not_checked` has a sentence for each property that could not be checked
+    does not mention. `permitted` are the constants with a sorry that the task permits, and `standings` those
+    of parts and declarations. `not_checked` has a sentence for each property that could not be checked
     because the facts for it were missing.
     """
 

@@ -29,7 +29,7 @@ _APART = frozenset(
 
 
 def leave_others(findings: Iterable[ModuleFinding]) -> bool:
-    """Return whether the kernel can still be asked about the other declarations of a module."""
+    """Return whether the kernel can still check the other declarations of a module."""
     return all(each.word in _APART for each in findings)
 
 
@@ -80,7 +80,7 @@ def _places(module: Module) -> Mapping[Name, tuple[int, int]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Look:
-    """A module with what its constants rest on.
+    """A module, and the open constants and axioms below each of its constants.
 
     `open` are its constants with a sorry, `stated` those of the dataset, and `faulty` the constants against
     which there is a finding besides a sorry.
@@ -165,7 +165,7 @@ class _Look:
 
 
 class _Sources:
-    """Tells what a name means for the constants that reach it, by the rules of an audit."""
+    """Finds the meaning of a name for the constants that reach it, by the rules of an audit."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class _Sources:
         self._believed, self._open = believed, opened
 
     def of(self, name: Name) -> Source:
-        """Return what a name means."""
+        """Return the meaning of a name."""
         constant = self._module.constant(name)
         return self._imported(name) if constant is None else self._own(constant)
 

@@ -14,7 +14,7 @@ from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import CONST, PROJECTION, parts_of
 
-#: The most admitted constants, and the most axioms, that are told apart.
+#: The most admitted constants, and the most axioms, with a bit of their own.
 MOST_SOURCES = 1000
 
 #: A constant of the module, or the place of a term.
@@ -23,9 +23,9 @@ Node = Name | int
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """What a name means for all that reach it: open constants, axioms, and whether a proof is refused.
+    """The meaning of a name for all that reach it: open constants, axioms, and whether a proof is refused.
 
-    With `doubted` nobody has evaluated the term of an axiom about compiled code.
+    With `doubted` the term of an axiom about compiled code was not evaluated.
     """
 
     open: Collection[Name] = ()
@@ -60,7 +60,7 @@ _REFUSED, _DOUBTED, _OPEN, _AXIOMS = 1, 2, 4, 8
 
 
 class Rests:
-    """Tells what constants and terms of a module rest on; `source` is asked once for each name."""
+    """Lists what constants and terms of a module rest on; `source` is called for each name."""
 
     def __init__(self, module: Module, source: Callable[[Name], Source]) -> None:
         self._module, self._olean = module, module.olean
@@ -89,7 +89,7 @@ class Rests:
         return bool(self._masks[node] & _REFUSED)
 
     def is_doubted(self, node: Node) -> bool:
-        """Return whether a node rests on a term that nobody has evaluated."""
+        """Return whether a node rests on a term that was not evaluated."""
         return bool(self._masks[node] & _DOUBTED)
 
     def _own(self, node: Node) -> int:

@@ -1,7 +1,7 @@
 """Audit step, standings: says how each declaration of a module and each part of a statement stands.
 
-A standing is about one constant, where the findings are about the whole module: beside a lemma that is left
-open another may be proved. All standings rest on the audited module; only the places of declarations are the
+A standing is about one constant, where the findings are about the whole module: beside an open lemma
+another may be proved. All standings rest on the audited module; only the places of declarations are the
 submission's own claims.
 """
 
@@ -22,12 +22,12 @@ ANY = "*"
 MOST_LISTED, MOST_CHARACTERS = 500, 100_000
 #: The longest name in a list, and the most names beside one declaration.
 _LONGEST, _MOST_BESIDE = 200, 20
-#: What Lean calls the parts that it makes of a declaration.
+#: Lean's names for the parts that it makes of a declaration.
 _MADE = re.compile(r"_.*|(match|proof|eq)_[0-9]+", re.DOTALL)
 
 
 class Standing(StrEnum):
-    """What is known about a declaration or a part; the first that applies, in this order."""
+    """The verdict on a declaration or a part; the first that applies, in this order."""
 
     #: A part that the module does not declare, and one with another statement than the challenge's.
     MISSING = "missing"
@@ -38,16 +38,16 @@ class Standing(StrEnum):
     #: It contains a sorry; it rests on something that does.
     OPEN = "open"
     RESTS_ON_OPEN = "rests_on_open"
-    #: The kernel has not accepted the module, or nobody has evaluated a term that it trusts.
+    #: The kernel has not accepted the module, or a term that it trusts was not evaluated.
     UNCHECKED = "unchecked"
     PROVED = "proved"
-    #: The same for what is no theorem.
+    #: The same for a declaration that is no theorem.
     DEFINED = "defined"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Declared:
-    """A declaration of a module; `place` is what the module claims: line, from 1, and column, from 0."""
+    """A declaration of a module; `place` is the module's own claim: line, from 1, and column, from 0."""
 
     name: Name
     kind: str
@@ -94,7 +94,7 @@ _T = TypeVar("_T", Declared, Part)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standings:
-    """The standings of a statement's parts, and of a module's first declarations, if asked for."""
+    """The standings of a statement's parts, and of a module's first declarations, if the task wants them."""
 
     parts: Sequence[Part] | None = None
     declarations: Sequence[Declared] | None = None
@@ -137,9 +137,9 @@ def permits(permitted: Collection[str], name: Name) -> bool:
 
 
 def listed(declared: Sequence[Declared]) -> tuple[list[Declared], int]:
-    """Return the declarations that are told, in the order of the text, and the number of the others.
+    """Return the first declarations in the order of the text, and the number of the others.
 
-    What Lean makes by itself, such as recursors, has no place and is told only if something is wrong with it.
+    Constants that Lean makes, such as recursors, have no place and are listed only if something is wrong.
     """
     usual = (Standing.PROVED, Standing.DEFINED, Standing.UNCHECKED)
     told = [each for each in declared if each.place is not None or each.verdict not in usual]
