@@ -26,10 +26,13 @@ class TaskFault(ValueError):
 class Task:
     """What a check has to show beyond a proof of its statement by the usual means.
 
-    A proof may rest on `axioms` and no others; None leaves that to the run.
+    A proof may rest on `axioms` and no others; None leaves that to the run. With `declarations` the result
+    lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for ``*``.
     """
 
     axioms: tuple[str, ...] | None = None
+    declarations: bool | None = None
+    permit_sorry: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> Task:
@@ -44,6 +47,17 @@ class Task:
         """Return a line's task in a run: a line's own fields come before those of the run."""
         own = {name: getattr(self, name) for name in TASK_FIELDS}
         return Task(**{name: getattr(run, name) if value is None else value for name, value in own.items()})
+
+    @property
+    def reads_open_modules(self) -> bool:
+        """Whether a module is audited although Lean warns of a sorry."""
+        return bool(self.declarations or self.permit_sorry)
+
+    @property
+    def needs_audit(self) -> str | None:
+        """A field that only the audit of a compiled module can answer, None if none is asked."""
+        asked = {"declarations": self.declarations, "permit_sorry": self.permit_sorry}
+        return next((name for name, value in asked.items() if value), None)
 
     @property
     def stored(self) -> str | None:
@@ -69,7 +83,9 @@ TASK_FIELDS = tuple(each.name for each in fields(Task))
 def _names(field: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
         raise TaskFault(field, "not a list of strings", 'write names as in Lean, such as ["propext"]')
-    if any(not each.strip() or "," in each or len(each) > _LONGEST_NAME for each in value):
+    if any(not each.strip() or not each.isprintable() or "," in each for each in value) or any(
+        len(each) > _LONGEST_NAME for each in value
+    ):
         raise TaskFault(field, "one entry is not a name", "write each name as in Lean, such as propext")
     if sum(map(len, value)) > _MOST_CHARACTERS:
         raise TaskFault(field, f"the names exceed {_MOST_CHARACTERS} characters", "give fewer")
@@ -82,7 +98,30 @@ def _axioms(field: str, value: object) -> tuple[str, ...]:
     return names
 
 
-_READERS: Mapping[str, Callable[[str, object], Any]] = {"axioms": _axioms}
+def _permitted(field: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, bool):
+        return ("*",) if value else ()
+    try:
+        return _names(field, value)
+    except TaskFault as fault:
+        remedy = 'write full names, such as ["helper"], or true for any declaration'
+        raise TaskFault(field, fault.problem, remedy) from None
+
+
+def _whether(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TaskFault(field, "neither true nor false", "write true or false")
+    return value
+
+
+_READERS: Mapping[str, Callable[[str, object], Any]] = {
+    "axioms": _axioms,
+    "declarations": _whether,
+    "permit_sorry": _permitted,
+}
+
+#: Why a task is refused on the tier lean, and the remedy.
+UNAUDITED = "the tier lean does not look at what a module proves", "use the tier kernel or audit"
 
 
 def task_of(said: Mapping[str, object]) -> Task:

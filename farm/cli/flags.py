@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from farm.runs.pick import Pick
     from farm.runs.recheck import Recheck
     from farm.store.queries import StoredRun
+    from farm.task import Task
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -275,6 +276,29 @@ class TrustFlags:
             requires_all_parts=self.require_all_parts,
             accepts_advisories=self.accept_advisories,
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskFlags:
+    """What is asked of proofs beyond the usual."""
+
+    declarations: Annotated[
+        bool, Option("--declarations", help="List the declarations of every program, each with a verdict.")
+    ] = False
+    permit_sorry: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="A declaration that may contain a sorry, '*' for any: such a proof is partial. Repeatable.",
+        ),
+    ] = None
+
+    def task(self) -> Task:
+        """Return the task. Raises UsageError."""
+        from farm.task import task_of
+
+        said = {"declarations": self.declarations or None, "permit_sorry": self.permit_sorry or None}
+        return task_of(said)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from farm.cli import runs
-from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TrustFlags, spread
+from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TaskFlags, TrustFlags, spread
 from farm.cli.options import AsJson, Export, Output, Wait, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -41,6 +41,7 @@ def submit(
     assembly: AssemblyFlags,
     limits: LimitFlags,
     trust: TrustFlags,
+    task: TaskFlags,
     schedule: ScheduleFlags,
     new_run: NewRun = False,
     wait: Wait = True,
@@ -54,7 +55,7 @@ def submit(
     from farm.manifest.entries import expand
 
     connections = Connections.here()
-    options = _options(connections.settings, assembly, limits, trust, schedule)
+    options = _options(connections.settings, assembly, limits, trust, task, schedule)
     paths = expand(manifests)
     if wait and export:
         runs.require_exportable(paths)
@@ -73,7 +74,12 @@ def submit(
 
 
 def _options(
-    usual: Settings, assembly: AssemblyFlags, limits: LimitFlags, trust: TrustFlags, schedule: ScheduleFlags
+    usual: Settings,
+    assembly: AssemblyFlags,
+    limits: LimitFlags,
+    trust: TrustFlags,
+    task: TaskFlags,
+    schedule: ScheduleFlags,
 ) -> SubmitOptions:
     from farm.judging.states import Priority
     from farm.judging.submit_options import SubmitOptions
@@ -85,6 +91,7 @@ def _options(
         cpu_seconds=limits.cpu,
         memory_mib=usual.memory_mib if limits.memory_mib is None else limits.memory_mib,
         assurance=trust.assurance(),
+        task=task.task(),
         priority=Priority.named(schedule.priority),
         deadline_seconds=schedule.deadline_seconds(),
         stop_on_first_proof=schedule.stop_on_first_proof,

@@ -59,6 +59,7 @@ _LACKS = {
     "unchecked": "it was compared with no statement, so it may prove anything at all",
     "sorry": "it rests on something the dataset leaves unproved, such as an earlier part of the statement",
     "native": "it rests on compiled code besides the kernel",
+    "partial": "it rests on sorries that the task permits",
     "forgeable": "nothing walled it in on the machine that judged it, so it could have forged its verdict",
 }
 

@@ -14,13 +14,19 @@ from urllib.parse import quote
 Tier = Literal["kernel", "audit", "lean"]
 Profile = Literal["farm", "nemo-2025-11", "nemo-2025-08"]
 Priority = Literal["interactive", "online", "batch"]
-Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
+Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable", "partial"]
 
 
 class TaskFields(TypedDict, total=False):
-    """What a proof has to show beyond the usual: it may rest on `axioms` and no others."""
+    """What a proof has to show beyond the usual: it may rest on `axioms` and no others.
+
+    With `declarations` the result lists the program's declarations. Those in `permit_sorry`, all for true,
+    may contain a sorry: such a proof is *partial*.
+    """
 
     axioms: Sequence[str]
+    declarations: bool
+    permit_sorry: bool | Sequence[str]
 
 
 class Fields(TaskFields, total=False):
@@ -55,7 +61,8 @@ class Options(TaskFields, total=False):
     """The options of a call's checks; an absent option has the service's default.
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
-    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``. With `goals` results have the
+    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``; with ``partial`` a partial proof
+    is worth the share of its parts that are proved. With `goals` results have the
     goals at errors and sorries, with `feedback` a prompt to correct the answer; with `stop_at_error` Lean is
     ended at the first error. With `require_all_parts` a proof must prove every theorem that its statement
     leaves open. `batch_name` is the name of the batch on the page.

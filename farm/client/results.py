@@ -82,6 +82,39 @@ class Goal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A theorem that the statement leaves open, and its own verdict; docs/use/tasks.md lists the words.
+
+    `by` is the theorem that is judged for it, if that has another name; `rests_on` are the open declarations
+    that it rests on.
+    """
+
+    name: str = ""
+    verdict: str = ""
+    by: str | None = None
+    rests_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """A declaration of the program, and its own verdict; docs/use/tasks.md lists the words.
+
+    It rests on these `axioms` and open declarations. It is placed as a `Message` is, by what the module
+    claims.
+    """
+
+    name: str = ""
+    kind: str = ""
+    verdict: str = ""
+    axioms: tuple[str, ...] = ()
+    rests_on: tuple[str, ...] = ()
+    line: int | None = None
+    column: int | None = None
+    origin: Origin | None = None
+    program: Position | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
     """The environment and the farm that judged an item, and the facts that its verdict rests on."""
 
@@ -113,11 +146,13 @@ class Seconds:
 class Result:
     """The state of one item, in the service and its clients; docs/use/http.md explains the fields.
 
-    `reward` is 1.0 or 0.0 only if the farm judged the item. It is None for an item that is not done at the
+    `reward` is a number only if the farm judged the item: 1.0, 0.0, or the share of parts that a *partial*
+    proves. It is None for an item that is not done at the
     deadline or is cancelled, for a failure of the farm, and for a proof whose only unaccepted weakness is
     ``forgeable``; leave such an item out. `index` is the item's place in the call. `status` is ``queued``,
     ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer. `error_kind` is the
-    kind of the error that `detail` names; `feedback` is there if the call asked for it.
+    kind of the error that `detail` names; `parts`, `declarations` and `feedback` are there if the call asked
+    for them.
     """
 
     index: int
@@ -135,6 +170,9 @@ class Result:
     messages_cut: bool = False
     warnings: tuple[Notice, ...] = ()
     goals: tuple[Goal, ...] | None = None
+    parts: tuple[Part, ...] | None = None
+    declarations: tuple[Declared, ...] | None = None
+    declarations_left_off: int = 0
     provenance: Provenance | None = None
     seconds: Seconds | None = None
     peak_memory_kib: int | None = None
@@ -364,10 +402,11 @@ def _reward(data: Mapping[str, object]) -> float | None:
     reward, verdict = data.get("reward"), data.get("verdict")
     if reward is None:
         return None
-    if isinstance(reward, bool) or reward not in (0, 1):
+    is_share = verdict == "partial" and isinstance(reward, float) and 0 <= reward <= 1
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not (reward in (0, 1) or is_share):
         raise broken(f"the reward {reward!r} is neither 0 nor 1")
     judged = data.get("status") == "done" and verdict not in (None, "judge_error")
-    if not judged or (reward == 1 and verdict != "proved"):
+    if not judged or (reward == 1 and verdict not in ("proved", "partial")):
         raise broken(f"the reward {reward!r} contradicts the verdict {verdict!r}")
     return float(reward)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 #: The audit compared the proof with the line's statement; or it did not, as for a line without one.
 COMPARED, UNCHECKED = "compared", "unchecked"
@@ -11,6 +12,8 @@ COMPARED, UNCHECKED = "compared", "unchecked"
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 #: The finding against a module that is not in Lean's format, and the finding against the statement itself.
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
+#: The verdict on a part, or a theorem, that is proved.
+PART_PROVED = "proved"
 #: The findings against a proof of another statement than the challenge's.
 MISMATCHES = frozenset(
     {"statement_mismatch", "universe_mismatch", "target_missing", "not_a_theorem", "prerequisite_differs"}
@@ -54,6 +57,54 @@ class Influence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A theorem that the statement leaves open, and its own verdict.
+
+    `verdict` is a word of `farm_workers.audit.standing`; `by` is the theorem that is judged for it, if that
+    has another name; `rests_on` are the open constants that it rests on.
+    """
+
+    name: str
+    verdict: str
+    by: str | None = None
+    rests_on: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The name with the verdict."""
+        return f"{self.name}: {self.verdict}{_below(self.rests_on)}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declaration:
+    """A declaration of the module, and its own verdict.
+
+    `axioms` and open constants (`rests_on`) are those that it rests on. The place is the module's own claim:
+    line, from 1, and column, from 0, of the program.
+    """
+
+    name: str
+    kind: str
+    verdict: str
+    axioms: tuple[str, ...] = ()
+    rests_on: tuple[str, ...] = ()
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The name with the verdict."""
+        return f"{self.name}: {self.verdict}{_below(self.rests_on)}"
+
+
+def _below(names: tuple[str, ...]) -> str:
+    return f" (it rests on {', '.join(names)})" if names else ""
+
+
+_Standing = TypeVar("_Standing", Part, Declaration)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
     """An audit's findings against a proof, the facts that it read, and the kernels' answers.
 
@@ -67,6 +118,8 @@ class Audit:
     - `not_checked` has a sentence for each fact that the audit could not check.
     - `statement_has_sorry`: header or statement contain a sorry of their own; `rests_on_sorry_of` are the
       admitted constants of the dataset that the proof rests on.
+    - `permitted` are the constants with a sorry that the line permits: the module is no whole proof.
+    - `parts` and `declarations` are there if the line asks about them; `declarations_left_off` counts others.
     - `trusts`: the proof rests on these besides the kernel, such as `COMPILER` or `ADMITTED`.
     - `module_sha256` is the digest of the module that Lean wrote, and `sealed_sha256` that of the module that
       the kernel replayed, in hex.
@@ -92,6 +145,10 @@ class Audit:
     influences: dict[str, Influence] = field(default_factory=dict)
     statement_has_sorry: bool = False
     rests_on_sorry_of: tuple[str, ...] = ()
+    permitted: tuple[str, ...] = ()
+    parts: tuple[Part, ...] | None = None
+    declarations: tuple[Declaration, ...] | None = None
+    declarations_left_off: int = 0
     trusts: tuple[str, ...] = ()
     module_sha256: str | None = None
     sealed_sha256: str | None = None
@@ -118,6 +175,31 @@ class Audit:
         return next((each for each in self.findings if each.word == word), None)
 
     @property
+    def parts_proved(self) -> tuple[int, int]:
+        """The number of the statement's parts that are proved, and that of all."""
+        parts = self.parts or ()
+        return sum(each.verdict == PART_PROVED for each in parts), len(parts)
+
+    @property
+    def share_proved(self) -> float:
+        """The share of the statement's parts that are proved, from 0.0 to 1.0; 0.0 without parts."""
+        proved, parts = self.parts_proved
+        return proved / parts if parts else 0.0
+
+    @property
+    def unchecked(self) -> Audit:
+        """The audit of a module that a kernel has rejected: nothing of it is proved."""
+
+        def doubted(each: _Standing) -> _Standing:
+            return replace(each, verdict="unchecked") if each.verdict in (PART_PROVED, "defined") else each
+
+        return replace(
+            self,
+            parts=self.parts and tuple(map(doubted, self.parts)),
+            declarations=self.declarations and tuple(map(doubted, self.declarations)),
+        )
+
+    @property
     def words(self) -> Iterator[str]:
         """A sentence for each finding, each unchecked fact, the audit's result and each kernel's answer."""
         yield from (f"audit: {each.word}: {each.sentence}" for each in self.findings)
@@ -127,6 +209,10 @@ class Audit:
         yield f"audit: {worth} {self.target or 'the module'}; axioms: {axioms}"
         if self.rests_on_sorry_of:
             yield f"rests on the sorry of: {', '.join(self.rests_on_sorry_of)}"
+        if self.permitted:
+            yield f"permitted sorries: {', '.join(self.permitted)}"
+        yield from (f"part {each.words}" for each in self.parts or ())
+        yield from (f"{each.kind} {each.words}" for each in self.declarations or ())
         yield from (f"replay: {each.words}" for each in (self.replay, self.second) if each is not None)
 
 

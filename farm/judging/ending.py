@@ -100,14 +100,15 @@ def reads_to_the_end(report: Report) -> bool:
     return how is Ending.REFUSED or (how is Ending.COMPLETE and report.answer.reached_end)
 
 
-def needs_seal(report: Report, *, statement_has_sorry: bool = False) -> bool:
+def needs_seal(report: Report, *, reads_open: bool = False) -> bool:
     """Return whether the verdict depends on the compiled module, so that a worker must audit it.
 
-    With `statement_has_sorry` the dataset's own text contains a sorry, so Lean's warnings decide nothing.
+    With `reads_open` Lean's warnings decide nothing: the dataset's own text contains a sorry, or the line
+    asks about modules with one.
     """
     if report.tier == Tier.LEAN or ending(report) is not Ending.COMPLETE or not report.answer.reached_end:
         return False
-    return statement_has_sorry or admitted(report) is None
+    return reads_open or admitted(report) is None
 
 
 def panic(report: Report) -> str | None:

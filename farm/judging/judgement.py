@@ -31,7 +31,9 @@ class Judgement(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The verdict, with its reason unless it is *proved*; the status of a line without a verdict."""
+        """The verdict, with its reason if that says more; the status of a line without a verdict."""
         if self.verdict is None:
             return self.status
-        return self.verdict if self.is_proved else f"{self.verdict} {self.reason}"
+        return (
+            self.verdict if self.is_proved or self.reason == self.verdict else f"{self.verdict} {self.reason}"
+        )

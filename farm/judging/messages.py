@@ -100,10 +100,11 @@ def _is_within(inner: Message, outer: Message) -> bool:
 def admitted(report: Report) -> Message | None:
     """Return the first message about a sorry below the dataset's own context.
 
-    None if an audit has found that the statement contains a sorry, or that the statement is at fault.
+    None if an audit has found that the statement contains a sorry, that the statement is at fault, or that
+    sorries of the submission are permitted.
     """
     audit = report.audit
-    if audit is not None and (audit.statement_has_sorry or audit.of_challenge):
+    if audit is not None and (audit.statement_has_sorry or audit.of_challenge or audit.permitted):
         return None
     said = report.answer.messages
     return next((each for each in said if is_sorry(each) and not report.is_of_context(each)), None)

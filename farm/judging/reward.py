@@ -1,4 +1,4 @@
-"""Reward step: maps a verdict to a trainer's reward, which is 1.0, 0.0, or None for unknown. Pure."""
+"""Reward step: maps a verdict to a trainer's reward: 0.0 to 1.0, or None for unknown. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from farm.judging.verdict import Outcome
 #: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
 #: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
 #: the statement. ``native``: it rests on the compiler. ``forgeable``: no namespaces isolated the proof's code
-#: from the farm.
-WEAKER = ("audit", "lean", "unchecked", "sorry", "native", "forgeable")
+#: from the farm. ``partial``: it is no *proved* at all, but rests on sorries that its line permits.
+WEAKER = ("audit", "lean", "unchecked", "sorry", "native", "forgeable", "partial")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,9 +30,7 @@ class Worth:
 #: The worth of a line without a verdict, of a cancelled line, and of one that the farm could not judge.
 UNKNOWN = Worth(reward=None)
 
-_NO_PROOF = frozenset(
-    {Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.DISPROVED, Outcome.PARTIAL}
-)
+_NO_PROOF = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.DISPROVED})
 
 
 def worth(
@@ -43,15 +41,17 @@ def worth(
     trusts: Sequence[str],
     isolation: str,
     accept: Collection[str] = (),
+    share: float = 0.0,
 ) -> Worth:
     """Return the reward of a verdict for a trainer that accepts the weaknesses in `accept`.
 
     A *proved* with any other weakness gets 0.0. If its only other weakness is ``forgeable``, its reward is
-    None: the isolation of the machine is at fault, and the proof may be right.
+    None: the isolation of the machine is at fault, and the proof may be right. A *partial* is treated as a
+    *proved* with one more weakness, and gets the `share` of the statement's parts that are proved.
     """
     if outcome in _NO_PROOF:
         return Worth(reward=0.0)
-    if outcome != Outcome.PROVED:
+    if outcome not in (Outcome.PROVED, Outcome.PARTIAL):
         return UNKNOWN
     weaker = tuple(
         word
@@ -61,10 +61,11 @@ def worth(
             ("sorry", ADMITTED in trusts),
             ("native", any(each != ADMITTED for each in trusts)),
             ("forgeable", is_forgeable(isolation)),
+            ("partial", outcome == Outcome.PARTIAL),
         )
         if is_true
     )
     lacking = set(weaker) - set(accept)
     if not lacking:
-        return Worth(reward=1.0, weaker=weaker)
+        return Worth(reward=1.0 if outcome == Outcome.PROVED else share, weaker=weaker)
     return Worth(reward=None if lacking == {"forgeable"} else 0.0, weaker=weaker)

@@ -9,8 +9,9 @@ from farm.assembly.program import AssemblyOptions
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
+from farm.judging.tiers import Tier
 from farm.limits import CPU_PER_WALL, Limits, require_possible
-from farm.task import Task
+from farm.task import UNAUDITED, Task
 
 #: Treatments of lines without a generation.
 NO_ANSWER = ("error", "reject")
@@ -47,6 +48,8 @@ class SubmitOptions:
         """Raise `UsageError` for an impossible limit, and for an unknown `no_answer`."""
         if self.no_answer not in NO_ANSWER:
             raise UsageError(f"--no-answer {self.no_answer}: choose one of {', '.join(NO_ANSWER)}")
+        if self.assurance.tier == Tier.LEAN and (field_ := self.task.needs_audit) is not None:
+            raise UsageError(f"{field_}: {UNAUDITED[0]}; {UNAUDITED[1]}")
         require_possible(
             wall_seconds=self.wall_seconds, memory_mib=self.memory_mib, cpu_seconds=self.cpu_seconds
         )

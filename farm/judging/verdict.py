@@ -82,11 +82,13 @@ class Reason(StrEnum):
     KERNEL_TIME = "kernel_time"
     BAD_CHALLENGE = "bad_challenge"
     KERNELS_DISAGREE = "kernels_disagree"
+    PARTIAL = "partial"
 
 
 #: The outcome that each reason belongs to.
 OUTCOMES: dict[Reason, Outcome] = {
     Reason.OK: Outcome.PROVED,
+    Reason.PARTIAL: Outcome.PARTIAL,
     Reason.ERROR: Outcome.REJECTED,
     Reason.HAS_SORRY: Outcome.REJECTED,
     Reason.STOPPED_EARLY: Outcome.REJECTED,
@@ -240,7 +242,7 @@ def judge(report: Report) -> Verdict:
     worded = _ENDED.get(ending(report))
     if worded is not None:
         return worded(report)
-    return _sorry(report) or _stopped_early(report) or _sealed(report)
+    return _sorry(report) or _stopped_early(report) or _partial(_sealed(report), report.audit)
 
 
 def judge_text(text: str) -> Verdict | None:
@@ -419,6 +421,17 @@ def _sealed(report: Report) -> Verdict:
     return _accepted(report, audit.second)
 
 
+def _partial(found: Verdict, audit: Audit | None) -> Verdict:
+    """Return the verdict on a module without faults: *partial* where sorries of it are permitted."""
+    if found.outcome is not Outcome.PROVED or audit is None or not audit.permitted:
+        return found
+    proved, parts = audit.parts_proved
+    of_parts = f"; proved: {proved} of {parts} parts" if parts else ""
+    return _verdict(
+        Reason.PARTIAL, f"{found.detail.rstrip('.')}{of_parts}; sorry in {_named(audit.permitted)}."
+    )
+
+
 def _accepted(report: Report, second: Replay | None) -> Verdict:
     """Return the verdict on a module that the kernel has accepted, by the second kernel's answer, if any."""
     words = report.words
@@ -441,9 +454,13 @@ def _worth(report: Report) -> str:
 
 def _open_parts(names: Sequence[str]) -> str:
     """Return the phrase that lists the admitted constants that a proof rests on, the first few by name."""
+    return f"; rests on the sorry of {_named(names)}" if names else ""
+
+
+def _named(names: Sequence[str]) -> str:
     shown = [_first_line(name, 60) for name in names[:_MOST_NAMES]]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return f"; rests on the sorry of {', '.join(shown)}{more}" if names else ""
+    return f"{', '.join(shown)}{more}"
 
 
 #: The most admitted constants that a sentence names.

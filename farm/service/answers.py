@@ -8,13 +8,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
 
 from farm.assembly.segments import LineMap, Location
-from farm.client.results import Goal, Message, Notice, Position, Provenance, Result, Seconds
+from farm.client.results import Declared, Goal, Message, Notice, Part, Position, Provenance, Result, Seconds
+from farm.judging.audit import Declaration
 from farm.judging.forgeable import is_forgeable
 from farm.judging.messages import most_telling
 from farm.judging.places import origin
 from farm.judging.report import Goal as LeanGoal
 from farm.judging.report import Message as LeanMessage
 from farm.judging.reward import UNKNOWN, Worth, worth
+from farm.judging.verdict import Outcome
 from farm.store.records import Item, Judged, StoredVerdict
 
 #: The most characters of all messages of an item together; longer text is cut.
@@ -99,6 +101,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         messages_cut=sum(len(each.text) for each in told) < sum(len(each.text) for each in messages)
         or len(told) < len(messages),
         goals=None if verdict.goals is None else tuple(_goal(each, lines) for each in verdict.goals),
+        **_standings(verdict, lines),
         provenance=_provenance(found, verdict),
         seconds=Seconds(wall=round(verdict.wall_seconds, 6), cpu=round(verdict.cpu_seconds, 6)),
         peak_memory_kib=verdict.peak_memory_kib,
@@ -107,6 +110,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
 
 
 def _worth(found: Judged, verdict: StoredVerdict, accept: Collection[str]) -> Worth:
+    audit = verdict.audit if verdict.outcome == Outcome.PARTIAL else None
     return worth(
         verdict.outcome,
         tier=found.tier,
@@ -114,6 +118,7 @@ def _worth(found: Judged, verdict: StoredVerdict, accept: Collection[str]) -> Wo
         trusts=verdict.trusts,
         isolation=verdict.isolation,
         accept=accept,
+        share=0.0 if audit is None else audit.share_proved,
     )
 
 
@@ -176,6 +181,31 @@ def _goal(goal: LeanGoal, lines: LineMap) -> Goal:
         program=Position(line=goal.line, column=goal.column),
         kind=goal.kind,
         goal=goal.goal,
+    )
+
+
+def _standings(verdict: StoredVerdict, lines: LineMap) -> dict[str, Any]:
+    """Return the fields of a result about parts and declarations, if the item asked about them."""
+    audit = verdict.audit
+    if audit is None or (audit.parts, audit.declarations) == (None, None):
+        return {}
+    return {
+        "parts": audit.parts and tuple(Part(**asdict(each)) for each in audit.parts),
+        "declarations": audit.declarations and tuple(_declared(each, lines) for each in audit.declarations),
+        "declarations_left_off": audit.declarations_left_off,
+    }
+
+
+def _declared(found: Declaration, lines: LineMap) -> Declared:
+    """Return a declaration with its place in the item, or in the program where it is in none of its parts."""
+    given = asdict(found)
+    if found.line is None or found.column is None:
+        return Declared(**given)
+    place = lines.locate(found.line, found.column) or Location("assembled", found.line, found.column)
+    return Declared(
+        **given | {"line": place.line, "column": place.column},
+        origin=cast("Any", origin(place.origin)),
+        program=Position(line=found.line, column=found.column),
     )
 
 

@@ -59,7 +59,7 @@ def _group(value: object) -> str:
 #: The name of a group. Not any `Text`: PostgreSQL would store two such names as one, and mix up their items.
 Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
-Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable"]
+Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable", "partial"]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 #: The same in a body, where a number in quotes is a mistake of the client.
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
@@ -104,6 +104,8 @@ class TaskFields(Exact):
     """What a proof has to show beyond the usual, in an item or in a batch's options."""
 
     axioms: list[Word] | None = None
+    declarations: bool | None = None
+    permit_sorry: bool | list[Word] | None = None
 
     @model_validator(mode="after")
     def _has_a_task(self) -> Self:

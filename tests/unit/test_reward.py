@@ -67,9 +67,28 @@ def test_a_proof_that_lacks_only_the_machine_s_walls_is_worth_nobody_knows_what(
             assert of("proved", facts, accept).reward == (None if lacking == {"forgeable"} else 0.0)
 
 
-@pytest.mark.parametrize("outcome", [each for each in Outcome if each not in (Outcome.PROVED, *UNKNOWN_ENDS)])
+@pytest.mark.parametrize(
+    "outcome", [each for each in Outcome if each not in (Outcome.PROVED, Outcome.PARTIAL, *UNKNOWN_ENDS)]
+)
 def test_no_proof_is_worth_0_whatever_is_accepted(outcome: str) -> None:
     assert {of(outcome, facts, accept) for facts, accept in product(FACTS, ACCEPTS)} == {Worth(reward=0.0)}
+
+
+def test_a_partial_proof_is_worth_its_share_where_that_and_all_that_it_lacks_is_accepted() -> None:
+    for facts, accept in product(FACTS, ACCEPTS):
+        tier, statement, trusts, isolation = facts
+        found = worth(
+            "partial",
+            tier=tier,
+            statement=statement,
+            trusts=trusts,
+            isolation=isolation,
+            accept=accept,
+            share=0.25,
+        )
+        lacking = (lacks(*facts) | {"partial"}) - set(accept)
+        assert found.reward == (0.25 if not lacking else None if lacking == {"forgeable"} else 0.0)
+        assert set(found.weaker) == lacks(*facts) | {"partial"}
 
 
 def test_what_the_farm_could_not_judge_is_worth_nobody_knows_what() -> None:

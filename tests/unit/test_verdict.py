@@ -373,7 +373,7 @@ def test_a_module_is_looked_at_where_nothing_else_speaks_against_the_proof(
     facts: dict[str, object], statement_has_sorry: bool, expected: bool
 ) -> None:
     report = with_facts(CLEAN, audit=None, **facts)
-    assert needs_seal(report, statement_has_sorry=statement_has_sorry) is expected
+    assert needs_seal(report, reads_open=statement_has_sorry) is expected
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from farm.assembly.segments import Segment, starts_in
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.submit_options import SubmitOptions
+from farm.judging.tiers import Tier
 from farm.judging.verdict import LACKS_ANSWER, UNREADABLE_STATEMENT, Verdict, judge_text, unusable_line
 from farm.kinds import Kind
 from farm.lean_text.positions import line_and_column
@@ -27,6 +28,7 @@ from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 from farm.systems.known import system
+from farm.task import UNAUDITED
 
 #: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
@@ -153,7 +155,11 @@ class Preparer:
 
     def _task(self, entry: Entry, kind: str) -> str | None:
         """Return an entry's task as it is stored; raises `ManifestError` where its system knows no tasks."""
-        task = entry.task.within(self._options.task).stored
+        whole = entry.task.within(self._options.task)
+        if self._options.assurance.tier == Tier.LEAN and (field := whole.needs_audit) is not None:
+            problem, remedy = UNAUDITED
+            raise ManifestError(entry.path, problem, remedy=remedy, line=entry.line, field=field)
+        task = whole.stored
         if task is not None and kind != Kind.LEAN:
             raise ManifestError(
                 entry.path,

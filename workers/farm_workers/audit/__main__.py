@@ -24,6 +24,7 @@ from farm_workers.audit.findings import Findings, malformed
 from farm_workers.audit.lines import SortedLines
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean, Name
+from farm_workers.audit.parts import with_standings
 from farm_workers.audit.unchecked import of_listed
 
 ACCEPTED, FOUND, USAGE, MALFORMED = 0, 1, 2, 4
@@ -55,15 +56,30 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         is_imported=_test(arguments.imported),
         is_imported_axiom=_test(arguments.imported_axioms),
         parts_from=arguments.parts_from,
+        permitted=frozenset(arguments.permit_sorry),
+        statement_from=arguments.statement_from,
     )
     with opened_module(arguments.submission) as submission:
         if arguments.challenge is None:
             target = arguments.target
             if target is not None:
                 return audit(submission, None, target, rules)
-            return _with_declared(audit_all(submission, rules), submission, arguments.declared)
+            found = _with_declared(audit_all(submission, rules), submission, arguments.declared)
+            return _with_standings(found, submission, None, rules, arguments)
         with opened_module(arguments.challenge) as challenge:
-            return audit(submission, challenge, arguments.target, rules, ends=arguments.ends)
+            found = audit(submission, challenge, arguments.target, rules, ends=arguments.ends)
+            return _with_standings(found, submission, challenge, rules, arguments)
+
+
+def _with_standings(
+    findings: Findings, module: Module, challenge: Module | None, rules: Rules, arguments: argparse.Namespace
+) -> Findings:
+    """Add the standings of parts and declarations, if the command line wants them."""
+    if not (arguments.declarations or arguments.permit_sorry):
+        return findings
+    return with_standings(
+        findings, module, challenge, rules, ends=arguments.ends, lists=arguments.declarations
+    )
 
 
 def _with_declared(findings: Findings, module: Module, file: Path | None) -> Findings:
@@ -115,6 +131,16 @@ def _parser() -> argparse.ArgumentParser:
         type=_place,
         help="line and column below which all theorems that the challenge leaves open have to be proved",
     )
+    parser.add_argument(
+        "--statement-from", type=_place, help="line and column at which the challenge's statement begins"
+    )
+    parser.add_argument(
+        "--permit-sorry",
+        action="append",
+        default=[],
+        help="what may contain a sorry; * for anything",
+    )
+    parser.add_argument("--declarations", action="store_true", help="list the module's declarations")
     parser.add_argument(
         "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"
     )

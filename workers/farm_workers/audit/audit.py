@@ -18,6 +18,7 @@ from farm_workers.audit.findings import Findings, ModuleFinding, Word, found
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
+from farm_workers.audit.standing import permits
 from farm_workers.audit.statement import StatementComparison, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
 from farm_workers.audit.unchecked import is_made_to_run
@@ -45,7 +46,9 @@ class Rules:
     terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
     the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
     `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
-    theorems that the challenge leaves open below that line and column have to be proved.
+    theorems that the challenge leaves open below that line and column have to be proved. Constants that are
+    `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
+    begins, whose open theorems are permitted in the same way.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -59,6 +62,8 @@ class Rules:
     above_has_sorry: bool = False
     above_admitted: Mapping[Name, Collection[Name]] = field(default_factory=dict)
     parts_from: tuple[int, int] | None = None
+    permitted: Collection[str] = ()
+    statement_from: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +75,7 @@ class _Case:
     rules: Rules
     reading: Reading
     pair: StatementComparison | None
+    own_parts: frozenset[Name] = frozenset()
 
 
 @dataclass(slots=True)
@@ -83,6 +89,7 @@ class _Reach:
     compared: tuple[Name, ...] = ()
     statement_has_sorry: bool = False
     rests_on_sorry_of: Collection[Name] = ()
+    permitted: list[Name] = field(default_factory=list)
     trusts_compiler: bool = False
 
 
@@ -105,7 +112,7 @@ def audit(
     findings, reach = list(_files(submission, challenge)), _Reach()
     if not any(each.word is Word.UNSUPPORTED for each in findings):
         findings += _declared(case)
-        target, sentence = (target, "") if target is not None else _target(challenge, ends)
+        target, sentence = (target, "") if target is not None else target_of(challenge, ends)
         if target is None:
             findings.append(found(Word.BAD_CHALLENGE, None, sentence))
         else:
@@ -131,20 +138,23 @@ def audit_all(submission: Module, rules: Rules) -> Findings:
 def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> _Case:
     require_families(submission)
     reading, rules = Reading(submission.olean, Terms()), rules or Rules()
-    pair = None
+    pair, own = None, frozenset[Name]()
     if challenge is not None:
-        parts = frozenset[Name]() if rules.parts_from is None else _parts(challenge, rules.parts_from)
+        own = parts_below(challenge, rules.statement_from or (0, 0)) if rules.permitted else own
+        parts = frozenset[Name]() if rules.parts_from is None else parts_below(challenge, rules.parts_from)
         pair = StatementComparison(submission, challenge, reading, parts)
-    return _Case(submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair)
+    return _Case(
+        submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair, own_parts=own
+    )
 
 
-def _parts(challenge: Module, above: tuple[int, int]) -> frozenset[Name]:
+def parts_below(challenge: Module, above: tuple[int, int]) -> frozenset[Name]:
     """Return the theorems that a challenge leaves open below a line and column, or without a place."""
     places = challenge.ends()
     return frozenset(name for name in left_open(challenge) if name not in places or places[name] > above)
 
 
-def _target(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Name | None, str]:
+def target_of(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[Name | None, str]:
     """Return the theorem that a challenge states last and leaves open; or None and the reason.
 
     Other theorems that it leaves open belong to its own statement.
@@ -250,7 +260,8 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         extensions=tuple(extensions.items()),
         influences=influences(extensions),
         statement_has_sorry=reach.statement_has_sorry,
-        rests_on_sorry_of=tuple(sorted(reach.rests_on_sorry_of, key=shown)),
+        rests_on_sorry_of=tuple(sorted(set(reach.rests_on_sorry_of).difference(reach.permitted), key=shown)),
+        permitted=tuple(sorted(reach.permitted, key=shown)),
         trusts_compiler=reach.trusts_compiler,
     )
 
@@ -423,7 +434,10 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
         if is_allowed:
             continue
         reach.statement_has_sorry |= is_stated or bool(stated)
-        if not is_stated and not is_proved:
+        is_open = not is_proved and (not is_stated or name in case.own_parts)
+        if is_open and permits(case.rules.permitted, name):
+            reach.permitted.append(name)
+        elif not is_stated and not is_proved:
             reach.findings.append(
                 found(Word.HAS_SORRY, name, "{} contains a sorry: it is admitted, not proved.")
             )

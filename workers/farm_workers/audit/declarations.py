@@ -201,14 +201,23 @@ class Module:
 
         Constants that Lean makes itself, such as recursors, have no text. The module may claim any place.
         """
+        return self._places(2)
+
+    def starts(self) -> dict[Name, tuple[int, int]]:
+        """Return where each declaration's text begins, as `ends` does; without impossible places."""
+        places = self._places(0).items()
+        return {name: place for name, place in places if all(0 <= part < 1 << 31 for part in place)}
+
+    def _places(self, number: int) -> dict[Name, tuple[int, int]]:
+        """Return a position of each range: 0 for the start, 2 for the end."""
         olean, found = self.olean, dict[Name, tuple[int, int]]()
         for name, entries in self._entries():
             for entry in olean.elements(entries, "ranges") if name == _RANGES_OF else ():
                 olean.expect(entry, _PAIR, "range's entry")
                 place = olean.child(entry, 1)
-                for shape, number, what in ((_RANGES, 0, "ranges"), (_RANGE, 2, "range")):
+                for shape, part, what in ((_RANGES, 0, "ranges"), (_RANGE, number, "range")):
                     olean.expect(place, shape, what)
-                    place = olean.child(place, number)
+                    place = olean.child(place, part)
                 olean.expect(place, _POSITION, "position")
                 line, column = olean.child(place, 0), olean.child(place, 1)
                 found[olean.name(olean.child(entry, 0))] = ~line, ~column

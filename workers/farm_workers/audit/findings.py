@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from farm_workers.audit.names import dotted, shown
 from farm_workers.audit.olean import MalformedOlean, Name
+from farm_workers.audit.standing import Standings
 
 #: The most findings that are listed; the others are counted.
 MOST_FINDINGS = 100
@@ -79,8 +80,9 @@ class Findings:
     of Lean's compiled code: the audit allows them, and its caller evaluates the terms again. `reached` counts
     the module's constants that the target rests on; `compared` are those of them that its statement rests on,
     the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the statement
-    does not mention. `not_checked` has a sentence for each property that could not be checked because the
-    facts for it were missing.
+    does not mention. `permitted` are the constants with a sorry that the task permits, and `standings` those
+    of parts and declarations. `not_checked` has a sentence for each property that could not be checked
+    because the facts for it were missing.
     """
 
     target: Name | None
@@ -98,6 +100,8 @@ class Findings:
     influences: tuple[tuple[Name, str, int], ...] = ()
     statement_has_sorry: bool = False
     rests_on_sorry_of: tuple[Name, ...] = ()
+    permitted: tuple[Name, ...] = ()
+    standings: Standings | None = None
     trusts_compiler: bool = False
 
     @property
@@ -132,6 +136,8 @@ class Findings:
                 *([COMPILER] if self.trusts_compiler else []),
                 *([ADMITTED] if self.rests_on_sorry_of else []),
             ],
+            "permitted": _all_shown(self.permitted[:MOST_NAMES]),
+            **({} if self.standings is None else self.standings.facts()),
         }
 
 

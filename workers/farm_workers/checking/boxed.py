@@ -27,7 +27,7 @@ from farm_workers.box import once as box
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.seals import KernelLimit, Sealable
+from farm_workers.checking.seals import KernelLimit, Sealable, asked_of
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.way import FIRST_LOAD, Question
 
@@ -67,9 +67,12 @@ class Boxed:
                 module_sha256=hashlib.sha256(module).hexdigest(),
                 statement=UNCHECKED if sealable.challenge is None else COMPARED,
             )
-            if audit.accepted and sealable.assurance.tier == Tier.KERNEL:
-                return replace(audit, replay=self._replayed(shown / _MODULE, sealable.question))
-        return audit
+            if sealable.assurance.tier != Tier.KERNEL:
+                return audit
+            if not audit.accepted:  # the checker maps the submission's bytes, so it is spared faulty ones
+                return audit.unchecked
+            replay = self._replayed(shown / _MODULE, sealable.question)
+        return replace(audit if replay.accepted else audit.unchecked, replay=replay)
 
     def replay(self, module: bytes, question: Question) -> Replay:
         """Return the answer of the environment's checker about a module.
@@ -98,6 +101,7 @@ class Boxed:
         words = [str(shown / _MODULE), "--axioms", ",".join(assurance.axioms)]
         words += ["--imported", str(shown / _NAMES), "--imported-axioms", str(shown / _AXIOMS)]
         words += ["--native"] * assurance.native
+        words += _asked(sealable)
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.parts_from is not None:
@@ -181,6 +185,16 @@ class Boxed:
             visible=(*environment.folders, *checker.visible, module.parent),
             cancelled=question.cancelled,
         )
+
+
+def _asked(sealable: Sealable) -> list[str]:
+    """Return the words for what a line's task asks."""
+    asked = asked_of(sealable)
+    words = [f"--permit-sorry={name}" for name in asked.get("permitted", ())]
+    words += ["--declarations"] * asked.get("lists", False)
+    if (begins := asked.get("statement_from")) is not None:
+        words += ["--statement-from", ":".join(map(str, begins))]
+    return words
 
 
 def _printed(run: Execution, answered: Sequence[int], read: Callable[[Any], _T]) -> _T:

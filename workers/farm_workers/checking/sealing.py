@@ -66,6 +66,7 @@ class Sealing:
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
             needs_second_kernel=candidate.needs_second_kernel,
+            task=check.task,
         )
 
     def _statement(self, candidate: Candidate) -> bytes | None:

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from farm.documents import decoded
@@ -24,6 +24,7 @@ from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
 from farm.lean_text.positions import line_and_column
 from farm.log import logger
+from farm.task import Task
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
 from farm_workers.box import once as box
@@ -86,6 +87,7 @@ class Sealable:
     context: bytes = b""
     declared: Sequence[str] | None = None
     needs_second_kernel: bool = False
+    task: Task = field(default_factory=Task)
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -104,9 +106,12 @@ class Sealable:
     @property
     def parts_from(self) -> tuple[int, int] | None:
         """The line and column below which all open theorems must be proved; None if only the last must be."""
-        if self.challenge is None or not self.assurance.requires_all_parts:
-            return None
-        return line_and_column(self.stated, self.question.context_end)
+        return self.statement_from if self.assurance.requires_all_parts else None
+
+    @property
+    def statement_from(self) -> tuple[int, int] | None:
+        """The line and column at which the statement begins; None without a statement."""
+        return None if self.challenge is None else line_and_column(self.stated, self.question.context_end)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,6 +123,18 @@ class Sealed:
 
     audit: Audit
     module: bytes | None = None
+
+
+def asked_of(sealable: Sealable) -> protocol.SealAsked:
+    """Return what a line's task asks of a seal; nothing for a line without one."""
+    task = sealable.task
+    if not task.reads_open_modules:
+        return {}
+    return {
+        "permitted": task.permit_sorry or (),
+        "statement_from": sealable.statement_from,
+        "lists": bool(task.declarations),
+    }
 
 
 class Seals:
@@ -154,6 +171,7 @@ class Seals:
             "axioms": list(assurance.axioms),
             "native": assurance.native,
             "parts_from": sealable.parts_from,
+            **asked_of(sealable),
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
             "accounts": sealable.question.keeps_examples,
@@ -234,9 +252,15 @@ def _moved(file: BinaryIO) -> bytes:
     return content
 
 
+def is_checked(audit: Audit) -> bool:
+    """Return whether the kernel has accepted a module about whose declarations the line asks."""
+    asks = audit.parts is not None or audit.declarations is not None
+    return asks and audit.replay is not None and audit.replay.accepted
+
+
 def _sealed(audit: Audit, written: bytes | None) -> Sealed:
     """Return a seal's audit with the module that it wrote; raises BoxFailed if their digests differ."""
-    if written is None or not audit.accepted:
+    if written is None or not (audit.accepted or is_checked(audit)):
         return Sealed(audit=audit)
     if hashlib.sha256(written).hexdigest() != audit.sealed_sha256:
         raise BoxFailed("a seal wrote another module than the one it reported")

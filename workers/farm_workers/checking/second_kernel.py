@@ -23,7 +23,9 @@ class SecondKernel:
         if sealed.module is None:
             return sealed.audit
         with tracing.step("farm.second_kernel"):
-            return replace(sealed.audit, second=self._boxed.replay(sealed.module, question))
+            second = self._boxed.replay(sealed.module, question)
+        audit = sealed.audit if second.accepted else sealed.audit.unchecked
+        return replace(audit, second=second)
 
     def alone(self, module: BinaryIO, question: Question) -> Audit:
         """Return the checker's answer about a module that no seal has read."""

@@ -94,8 +94,10 @@ class Compiled:
     @property
     def needs_seal(self) -> bool:
         """Whether the verdict depends on the module."""
-        statement_has_sorry = _has_sorry(self.candidate.check.challenge)
-        return needs_seal(self.report, statement_has_sorry=statement_has_sorry)
+        check = self.candidate.check
+        return needs_seal(
+            self.report, reads_open=check.task.reads_open_modules or _has_sorry(check.challenge)
+        )
 
     def audited(self, audit: Callable[[], Audit]) -> Report:
         """Return the report with the audit that `audit` returns, or with the failure that it raises."""

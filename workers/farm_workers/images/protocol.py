@@ -53,6 +53,9 @@ class SealAsked(TypedDict, total=False):
     axioms: Sequence[str]
     native: bool
     parts_from: Sequence[int] | None
+    permitted: Sequence[str]
+    statement_from: Sequence[int] | None
+    lists: bool
     accounts: bool
     declared: Sequence[str] | None
     replay: bool

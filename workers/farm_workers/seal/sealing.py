@@ -13,6 +13,7 @@ from farm_workers.audit.extensions import influences
 from farm_workers.audit.findings import Findings, ModuleFinding, Word, found, malformed
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
+from farm_workers.audit.parts import leave_others, with_standings
 from farm_workers.audit.unchecked import of_listed, unchecked
 from farm_workers.binding.lean import Lean
 from farm_workers.seal.above import Kernel
@@ -30,9 +31,12 @@ class SealRequest:
     the module must have, in their order, None if they are unknown. `target` is the theorem's full name;
     without it, the target is the open theorem of the challenge whose text `ends` at this line and column.
     `native` lets a proof trust the compiler. With `parts_from`, a line and column, all theorems that the
-    challenge leaves open below must be proved. With `accounts` the module must hold all declarations of the
-    program; `declared` lists them if Lean drops some from the module, and is None otherwise. With `replay`
-    the kernel checks the module. The sealed module is written to the descriptor `into`.
+    challenge leaves open below must be proved. Constants that are `permitted` may contain a sorry;
+    `statement_from` is the line and column at which the statement begins. With `lists` the facts list the
+    module's declarations, and the kernel checks the module even where some of them are at fault. With
+    `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some
+    from the module, and is None otherwise. With `replay` the kernel checks the module. The sealed module is
+    written to the descriptor `into`.
     """
 
     module: bytes | memoryview
@@ -43,6 +47,9 @@ class SealRequest:
     imports: Sequence[str] | None = None
     native: bool = False
     parts_from: Sequence[int] | None = None
+    permitted: Sequence[str] = ()
+    statement_from: Sequence[int] | None = None
+    lists: bool = False
     accounts: bool = False
     declared: Sequence[str] | None = None
     replay: bool = True
@@ -76,21 +83,51 @@ def _sealed(
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
-        findings = _audited(sealed, request, _rules(lean, kernel, request, rebuilt))
+        rules = _rules(lean, kernel, request, rebuilt)
+        challenge = None if request.challenge is None else Module(Olean(request.challenge, request.budget))
+        findings = _audited(sealed, challenge, request, rules)
         findings = _with_original(findings, module, rebuilt)
         if request.accounts:
             findings = _with(findings, unchecked(module, rebuilt.left_out))
         if request.declared is not None:
             findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
-        replay, more = None, list[ModuleFinding]()
-        if findings.accepted and (request.replay or findings.believed):
-            asks()
-            replay, more = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
+        if request.lists or request.permitted:
+            ends = _place(request.ends)
+            findings = with_standings(
+                findings, sealed, challenge, rules, ends=ends, source=module, lists=request.lists
+            )
+        findings, replay = _replayed(lean, kernel, request, rebuilt, findings, asks)
         if request.into is not None:
             _write(request.into, rebuilt.file)
-        facts |= _facts(_with(findings, more), request) | {"replay": replay if request.replay else None}
-        del sealed, rebuilt
+        facts |= _facts(findings, request) | {"replay": replay if request.replay else None}
+        del sealed, rebuilt, rules
     return facts
+
+
+def _replayed(
+    lean: Lean,
+    kernel: Kernel,
+    request: SealRequest,
+    rebuilt: Rebuilt,
+    findings: Findings,
+    asks: Callable[[], object],
+) -> tuple[Findings, dict[str, object] | None]:
+    """Have the kernel check a module; return the findings with its own, and its answer, if it is needed.
+
+    About a module with faults the kernel is asked for its other declarations alone: no finding is added.
+    """
+    standings = findings.standings
+    believes, replay, more = bool(findings.believed), None, list[ModuleFinding]()
+    is_asked = findings.accepted or (standings is not None and leave_others(findings.findings))
+    if is_asked and (request.replay or believes):
+        asks()
+        replay, more = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
+        is_checked = bool(replay["accepted"]) and not more
+    else:
+        is_checked = not request.replay and not believes
+    if standings is not None and not is_checked:
+        findings = replace(findings, standings=standings.unchecked())
+    return _with(findings, more if findings.accepted else []), replay
 
 
 def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -> Rules:
@@ -107,13 +144,14 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         above_has_sorry=kernel.has_sorry,
         above_admitted=kernel.admitted,
         parts_from=_place(request.parts_from),
+        permitted=frozenset(request.permitted),
+        statement_from=_place(request.statement_from),
     )
 
 
-def _audited(sealed: Module, request: SealRequest, rules: Rules) -> Findings:
+def _audited(sealed: Module, challenge: Module | None, request: SealRequest, rules: Rules) -> Findings:
     target = None if request.target is None else parsed(request.target)
-    if request.challenge is not None:
-        challenge = Module(Olean(request.challenge, request.budget))
+    if challenge is not None:
         return audit(sealed, challenge, target, rules, ends=_place(request.ends))
     return _with(audit_all(sealed, rules), _imports(sealed, request.imports))
 
