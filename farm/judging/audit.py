@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 COMPARED, UNCHECKED = "compared", "unchecked"
 #: A proof can rest on these besides the kernel.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
+#: A proof that gives an answer of which the dataset demands nothing may restate the question.
+ANSWERED = "an answer that was not compared"
 #: The finding against a module that is not in Lean's format, and the finding against the statement itself.
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
 #: The findings against a proof of another statement than the challenge's.
@@ -46,6 +48,23 @@ class Replay:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A definition that the statement leaves open and the submission gives: its value and its type.
+
+    Both are texts that Lean prints, None where nothing could print them.
+    """
+
+    name: str
+    text: str | None = None
+    type: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The answer in one line, as a definition."""
+        return " ".join(f"{self.name} : {self.type or '?'} := {self.text or '?'}".split())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Influence:
     """An extension of Lean by which a module changes how later text is read, and how often it does."""
 
@@ -67,7 +86,8 @@ class Audit:
     - `not_checked` has a sentence for each fact that the audit could not check.
     - `statement_has_sorry`: header or statement contain a sorry of their own; `rests_on_sorry_of` are the
       admitted constants of the dataset that the proof rests on.
-    - `trusts`: the proof rests on these besides the kernel, such as `COMPILER` or `ADMITTED`.
+    - `answers` are the definitions that the statement leaves open and the submission gives.
+    - `trusts`: the proof rests on these besides the kernel, such as `COMPILER`, `ADMITTED` or `ANSWERED`.
     - `module_sha256` is the digest of the module that Lean wrote, and `sealed_sha256` that of the module that
       the kernel replayed, in hex.
     - `replay` is the kernel's answer, None if the kernel did not run. If Lean cannot be forked, it is the
@@ -92,6 +112,7 @@ class Audit:
     influences: dict[str, Influence] = field(default_factory=dict)
     statement_has_sorry: bool = False
     rests_on_sorry_of: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
     trusts: tuple[str, ...] = ()
     module_sha256: str | None = None
     sealed_sha256: str | None = None
@@ -127,6 +148,7 @@ class Audit:
         yield f"audit: {worth} {self.target or 'the module'}; axioms: {axioms}"
         if self.rests_on_sorry_of:
             yield f"rests on the sorry of: {', '.join(self.rests_on_sorry_of)}"
+        yield from (f"answer: {each.words}" for each in self.answers)
         yield from (f"replay: {each.words}" for each in (self.replay, self.second) if each is not None)
 
 

@@ -82,6 +82,10 @@ class Reason(StrEnum):
     KERNEL_TIME = "kernel_time"
     BAD_CHALLENGE = "bad_challenge"
     KERNELS_DISAGREE = "kernels_disagree"
+    ANSWER_MISSING = "answer_missing"
+    ANSWER_SHAPE = "answer_shape"
+    ANSWER_DIFFERS = "answer_differs"
+    ANSWER_UNDECIDED = "answer_undecided"
 
 
 #: The outcome that each reason belongs to.
@@ -106,6 +110,10 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.KERNEL_TIME: Outcome.TIMEOUT,
     Reason.BAD_CHALLENGE: Outcome.JUDGE_ERROR,
     Reason.KERNELS_DISAGREE: Outcome.JUDGE_ERROR,
+    Reason.ANSWER_MISSING: Outcome.REJECTED,
+    Reason.ANSWER_SHAPE: Outcome.REJECTED,
+    Reason.ANSWER_DIFFERS: Outcome.REJECTED,
+    Reason.ANSWER_UNDECIDED: Outcome.JUDGE_ERROR,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
     Reason.HEARTBEAT_LIMIT: Outcome.TIMEOUT,
@@ -126,7 +134,7 @@ _CHANCE = frozenset(
 )
 
 #: Failures of the farm that a retry would repeat.
-_FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE})
+_FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -388,8 +396,9 @@ def _sorry(report: Report) -> Verdict | None:
     if warned is None:
         return None
     # Lean's first warning may be about the dataset's own sorry; an audit names one of the submission.
-    if report.audit and (found := report.audit.first(Reason.HAS_SORRY)):
-        return _verdict(Reason.HAS_SORRY, found.sentence)
+    for reason in (Reason.ANSWER_MISSING, Reason.HAS_SORRY):
+        if report.audit and (found := report.audit.first(reason)):
+            return _verdict(reason, found.sentence)
     return _placed(Reason.HAS_SORRY, "A declaration", _at(warned), " is admitted, not proved.")
 
 
@@ -503,6 +512,7 @@ _FINDINGS = {
     **dict.fromkeys(MISMATCHES, Reason.STATEMENT_MISMATCH),
     "bad_challenge": Reason.BAD_CHALLENGE,
     "malformed_olean": Reason.MALFORMED_OLEAN,
+    **{each.value: each for each in Reason if each.value.startswith("answer_")},
 }
 
 

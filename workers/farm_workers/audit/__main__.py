@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
 from farm_workers.audit.declarations import Module, opened_module
 from farm_workers.audit.findings import Findings, malformed
@@ -55,6 +56,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         is_imported=_test(arguments.imported),
         is_imported_axiom=_test(arguments.imported_axioms),
         parts_from=arguments.parts_from,
+        answers=arguments.answers,
     )
     with opened_module(arguments.submission) as submission:
         if arguments.challenge is None:
@@ -94,6 +96,10 @@ def _place(text: str) -> tuple[int, int]:
     return int(line), int(column)
 
 
+def _answers(file: str) -> AnswerRules:
+    return AnswerRules.of(json.loads(Path(file).read_text(encoding="utf-8", errors="surrogatepass")))
+
+
 def _axioms(text: str) -> frozenset[Name]:
     return frozenset(parsed(each) for each in text.split(",") if each)
 
@@ -114,6 +120,9 @@ def _parser() -> argparse.ArgumentParser:
         "--parts-from",
         type=_place,
         help="line and column below which all theorems that the challenge leaves open have to be proved",
+    )
+    parser.add_argument(
+        "--answers", type=_answers, help="JSON file of the open definitions that the module may give"
     )
     parser.add_argument(
         "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from farm_workers.audit.admitted import sorries
+from farm_workers.audit.answer_forms import faults
+from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
 from farm_workers.audit.extensions import influences
@@ -18,7 +20,7 @@ from farm_workers.audit.findings import Findings, ModuleFinding, Word, found
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
-from farm_workers.audit.statement import StatementComparison, compare
+from farm_workers.audit.statement import StatementComparison, below, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
 from farm_workers.audit.unchecked import is_made_to_run
 
@@ -45,7 +47,8 @@ class Rules:
     terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
     the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
     `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
-    theorems that the challenge leaves open below that line and column have to be proved.
+    theorems that the challenge leaves open below that line and column have to be proved. `answers` are the
+    definitions that it leaves open and the module may give, None if there are none.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -59,6 +62,7 @@ class Rules:
     above_has_sorry: bool = False
     above_admitted: Mapping[Name, Collection[Name]] = field(default_factory=dict)
     parts_from: tuple[int, int] | None = None
+    answers: AnswerRules | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +138,7 @@ def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> 
     pair = None
     if challenge is not None:
         parts = frozenset[Name]() if rules.parts_from is None else _parts(challenge, rules.parts_from)
-        pair = StatementComparison(submission, challenge, reading, parts)
+        pair = StatementComparison(submission, challenge, reading, parts, rules.answers)
     return _Case(submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair)
 
 
@@ -211,6 +215,8 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
         if constant is None:
             return _Reach(findings=[_missing(case, name)])
         compared += _stated(case, constant, stated, findings)
+    if case.pair is not None and case.rules.answers is not None:
+        findings += faults(case.pair, case.rules.answers)
     reach = _rests_on(case, [target, *others], target)
     reach.findings[:0] = findings
     reach.compared = tuple(compared)
@@ -252,7 +258,13 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         statement_has_sorry=reach.statement_has_sorry,
         rests_on_sorry_of=tuple(sorted(reach.rests_on_sorry_of, key=shown)),
         trusts_compiler=reach.trusts_compiler,
+        answers=() if case.pair is None else tuple(sorted(case.pair.given, key=shown)),
+        believes_answer=bool(case.pair and case.pair.given) and not _has_rule(case.rules.answers),
     )
+
+
+def _has_rule(answers: AnswerRules | None) -> bool:
+    return answers is not None and answers.has_rule
 
 
 def _not_checked(case: _Case) -> Iterator[str]:
@@ -440,20 +452,7 @@ def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: 
     constant = None if target is None else case.submission.constant(target)
     if not found_open or constant is None:
         return found_open
-    return found_open - open_in(_closure(case, Walk(case.reading).constants(constant.type)[0]))
-
-
-def _closure(case: _Case, names: set[Name]) -> set[Name]:
-    """Return all constants that these refer to, within the module, and themselves."""
-    walk, seen, todo = Walk(case.reading), set(names), list(names)
-    while todo:
-        constant = case.submission.constant(todo.pop())
-        if constant is not None:
-            places = constant.expressions()
-            new = set(constant.relatives()).union(*(walk.constants(place)[0] for place in places)) - seen
-            seen |= new
-            todo += new
-    return seen
+    return found_open - open_in(below(case.submission, case.reading, constant.type))
 
 
 def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:

@@ -24,6 +24,7 @@ from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
 from farm.lean_text.positions import line_and_column
 from farm.log import logger
+from farm_workers.audit.answers import AnswersAsked
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
 from farm_workers.box import once as box
@@ -76,6 +77,7 @@ class Sealable:
     `context` is the compiled module of a shared context, whose declarations `module` then lacks. If the
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
     Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
+    `answers` are the definitions that the module may give, and the demands on them, None if there are none.
     """
 
     module: int
@@ -86,6 +88,7 @@ class Sealable:
     context: bytes = b""
     declared: Sequence[str] | None = None
     needs_second_kernel: bool = False
+    answers: AnswersAsked | None = None
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -154,6 +157,7 @@ class Seals:
             "axioms": list(assurance.axioms),
             "native": assurance.native,
             "parts_from": sealable.parts_from,
+            "answers": sealable.answers,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
             "accounts": sealable.question.keeps_examples,

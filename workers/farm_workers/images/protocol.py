@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
@@ -53,6 +53,7 @@ class SealAsked(TypedDict, total=False):
     axioms: Sequence[str]
     native: bool
     parts_from: Sequence[int] | None
+    answers: Mapping[str, object] | None
     accounts: bool
     declared: Sequence[str] | None
     replay: bool

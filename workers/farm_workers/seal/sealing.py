@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from farm_workers.audit.answers import AnswerRules, AnswersAsked
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
@@ -30,7 +31,8 @@ class SealRequest:
     the module must have, in their order, None if they are unknown. `target` is the theorem's full name;
     without it, the target is the open theorem of the challenge whose text `ends` at this line and column.
     `native` lets a proof trust the compiler. With `parts_from`, a line and column, all theorems that the
-    challenge leaves open below must be proved. With `accounts` the module must hold all declarations of the
+    challenge leaves open below must be proved. `answers` are the open definitions that the module may give,
+    and the demands on them, None if there are none. With `accounts` the module must hold all declarations of the
     program; `declared` lists them if Lean drops some from the module, and is None otherwise. With `replay`
     the kernel checks the module. The sealed module is written to the descriptor `into`.
     """
@@ -43,6 +45,7 @@ class SealRequest:
     imports: Sequence[str] | None = None
     native: bool = False
     parts_from: Sequence[int] | None = None
+    answers: AnswersAsked | None = None
     accounts: bool = False
     declared: Sequence[str] | None = None
     replay: bool = True
@@ -107,6 +110,7 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         above_has_sorry=kernel.has_sorry,
         above_admitted=kernel.admitted,
         parts_from=_place(request.parts_from),
+        answers=None if request.answers is None else AnswerRules.of(request.answers),
     )
 
 
