@@ -11,15 +11,15 @@ from farm_workers.audit.answers import AnswerRules, AnswersAsked
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
-from farm_workers.audit.findings import Findings, ModuleFinding, Word, found, malformed
-from farm_workers.audit.names import dotted, parsed
-from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
+from farm_workers.audit.findings import MOST_FINDINGS, Findings, ModuleFinding, Word, found, malformed
+from farm_workers.audit.names import dotted, parsed, shown
+from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean
 from farm_workers.audit.unchecked import of_listed, unchecked
 from farm_workers.binding.lean import Lean
 from farm_workers.seal.above import Kernel
 from farm_workers.seal.image import ModuleImage
-from farm_workers.seal.kernel import Imported, check
-from farm_workers.seal.memory import reserved, room_for
+from farm_workers.seal.kernel import Imported, Printed, check
+from farm_workers.seal.memory import reserved, room_for, word_at
 from farm_workers.seal.rebuild import Rebuilt, rebuild
 
 
@@ -32,9 +32,9 @@ class SealRequest:
     without it, the target is the open theorem of the challenge whose text `ends` at this line and column.
     `native` lets a proof trust the compiler. With `parts_from`, a line and column, all theorems that the
     challenge leaves open below must be proved. `answers` are the open definitions that the module may give,
-    and the demands on them, None if there are none. With `accounts` the module must hold all declarations of the
-    program; `declared` lists them if Lean drops some from the module, and is None otherwise. With `replay`
-    the kernel checks the module. The sealed module is written to the descriptor `into`.
+    and the demands on them, None if there are none. With `accounts` the module must hold all declarations of
+    the program; `declared` lists them if Lean drops some from the module, and is None otherwise. With
+    `replay` the kernel checks the module. The sealed module is written to the descriptor `into`.
     """
 
     module: bytes | memoryview
@@ -85,13 +85,18 @@ def _sealed(
             findings = _with(findings, unchecked(module, rebuilt.left_out))
         if request.declared is not None:
             findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
-        replay, more = None, list[ModuleFinding]()
+        replay, more, told = None, list[ModuleFinding](), list[dict[str, object]]()
         if findings.accepted and (request.replay or findings.believed):
             asks()
-            replay, more = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
+            checked = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
+            replay, more = checked.replay, checked.findings
+            if findings.answers and checked.environment:
+                told = _told(kernel.printed, checked.environment, rebuilt, findings.answers)
         if request.into is not None:
             _write(request.into, rebuilt.file)
         facts |= _facts(_with(findings, more), request) | {"replay": replay if request.replay else None}
+        if told:
+            facts["answers"] = told
         del sealed, rebuilt
     return facts
 
@@ -124,6 +129,21 @@ def _audited(sealed: Module, request: SealRequest, rules: Rules) -> Findings:
 
 def _place(given: Sequence[int] | None) -> tuple[int, int] | None:
     return None if given is None else (given[0], given[1])
+
+
+def _told(
+    printed: Printed, environment: int, rebuilt: Rebuilt, answers: Sequence[Name]
+) -> list[dict[str, object]]:
+    """Return the first answers of a module, as Lean prints them."""
+    told = answers[:MOST_FINDINGS]
+    definitions = [word_at(rebuilt.constants[name], 0) for name in told]
+    terms = [term for each in definitions for term in (word_at(each, 1), word_at(word_at(each, 0), 2))]
+    texts = printed(environment, terms)
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return [
+        {"name": shown(name), "text": text, "type": type_}
+        for name, (text, type_) in zip(told, pairs, strict=True)
+    ]
 
 
 def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[ModuleFinding]:
