@@ -82,6 +82,18 @@ class Goal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A definition that the statement leaves open and the answer gives: its value and type in Lean's words.
+
+    `text` and `type` are None where they could not be printed.
+    """
+
+    name: str = ""
+    text: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
     """The environment and the farm that judged an item, and the facts that its verdict rests on."""
 
@@ -117,7 +129,8 @@ class Result:
     deadline or is cancelled, for a failure of the farm, and for a proof whose only unaccepted weakness is
     ``forgeable``; leave such an item out. `index` is the item's place in the call. `status` is ``queued``,
     ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer. `error_kind` is the
-    kind of the error that `detail` names; `feedback` is there if the call asked for it.
+    kind of the error that `detail` names; `feedback` is there if the call asked for it. `answers` are the
+    definitions that the statement leaves open and a proof gives.
     """
 
     index: int
@@ -135,6 +148,7 @@ class Result:
     messages_cut: bool = False
     warnings: tuple[Notice, ...] = ()
     goals: tuple[Goal, ...] | None = None
+    answers: tuple[Answer, ...] = ()
     provenance: Provenance | None = None
     seconds: Seconds | None = None
     peak_memory_kib: int | None = None

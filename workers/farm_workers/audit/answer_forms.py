@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from farm_workers.audit.answers import NUMERALS, AnswerRules
+from farm_workers.audit.answers import NUMERALS, AnswerRules, equation
 from farm_workers.audit.declarations import Constant
 from farm_workers.audit.findings import ModuleFinding, Word, found
+from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
-from farm_workers.audit.statement import StatementComparison
+from farm_workers.audit.statement import StatementComparison, below
 from farm_workers.audit.terms import (
     APP,
     BVAR,
@@ -25,14 +26,18 @@ from farm_workers.audit.terms import (
 )
 
 
-def faults(pair: StatementComparison, rules: AnswerRules) -> Iterator[ModuleFinding]:
-    """Yield the findings against the answers that a module gives, after its statement was compared."""
+def faults(pair: StatementComparison, rules: AnswerRules, *, evaluates: bool) -> Iterator[ModuleFinding]:
+    """Yield the findings against the answers that a module gives, after its statement was compared.
+
+    `evaluates` means that the caller compares them with expected ones.
+    """
     for name in sorted(pair.kept, key=shown) if rules.required else ():
         yield found(Word.ANSWER_MISSING, name, "{} is left open, but the task asks for an answer there.")
     for name in sorted(pair.given, key=shown):
         constant = pair.submission.constant(name)
         if constant is not None and constant.value is not None:
             yield from _form_faults(pair, rules, constant, constant.value)
+            yield from _expected_faults(pair, rules, name, evaluates=evaluates)
 
 
 def _form_faults(
@@ -45,6 +50,53 @@ def _form_faults(
     for each in sorted(pair.below(value) & set(rules.without), key=shown):
         sentence = f"The answer {{}} rests on {shown(each)}, which the task excludes."
         yield found(Word.ANSWER_SHAPE, name, sentence)
+
+
+def _expected_faults(
+    pair: StatementComparison, rules: AnswerRules, name: Name, *, evaluates: bool
+) -> Iterator[ModuleFinding]:
+    """Yield findings if an answer cannot be compared with the expected one, or would be with another one."""
+    stated = rules.stated(name)
+    if stated is None:
+        return
+    if not evaluates:
+        yield found(Word.ANSWER_UNDECIDED, name, "Nothing here can compare {} with the expected answer.")
+    theirs = pair.challenge
+    proposition = theirs.constant(stated[0])
+    says = None if proposition is None else equation(theirs.olean, proposition, name)
+    if says is None:
+        yield found(Word.BAD_CHALLENGE, name, "The expected answer of {} does not elaborate to a value.")
+        return
+    if {name, SORRY} & below(theirs, pair.theirs, says.value):
+        yield found(
+            Word.BAD_CHALLENGE, name, "The expected answer of {} contains a sorry, or the definition itself."
+        )
+        return
+    yield from _differing(pair, name, stated)
+
+
+def _differing(pair: StatementComparison, answer: Name, stated: tuple[Name, Name]) -> Iterator[ModuleFinding]:
+    """Yield findings for what an expected answer speaks of and the submission gives another meaning."""
+    walk, seen, todo = Walk(pair.theirs), {*stated, *pair.answers}, list(stated)
+    while todo:
+        constant = pair.challenge.constant(todo.pop())
+        if constant is None:
+            continue
+        for place in constant.expressions():
+            new = walk.constants(place)[0] - seen
+            seen |= new
+            todo += new
+    for name in sorted(
+        seen & pair.challenge.names.keys() & pair.submission.names.keys() - pair.answers, key=shown
+    ):
+        if pair.is_same(name):
+            continue
+        if pair.auxiliaries.has(name):
+            sentence = f"The expected answer of {{}} rests on {shown(name)}, which is another constant here."
+            yield found(Word.ANSWER_UNDECIDED, answer, sentence)
+        else:
+            sentence = "{}, part of the expected answer, differs from the challenge's."
+            yield found(Word.PREREQUISITE_DIFFERS, name, sentence)
 
 
 #: The functions of which answers in numbers consist: the number of their arguments, and how many of the last

@@ -216,7 +216,7 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
             return _Reach(findings=[_missing(case, name)])
         compared += _stated(case, constant, stated, findings)
     if case.pair is not None and case.rules.answers is not None:
-        findings += faults(case.pair, case.rules.answers)
+        findings += faults(case.pair, case.rules.answers, evaluates=case.rules.evaluates)
     reach = _rests_on(case, [target, *others], target)
     reach.findings[:0] = findings
     reach.compared = tuple(compared)
@@ -241,6 +241,7 @@ def _missing(case: _Case, target: Name) -> ModuleFinding:
 def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], reach: _Reach) -> Findings:
     module = case.submission
     extensions = {} if module.is_module else module.extensions()
+    given = () if case.pair is None else tuple(sorted(case.pair.given, key=shown))
     return Findings(
         target=target,
         findings=tuple(findings),
@@ -258,13 +259,9 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         statement_has_sorry=reach.statement_has_sorry,
         rests_on_sorry_of=tuple(sorted(reach.rests_on_sorry_of, key=shown)),
         trusts_compiler=reach.trusts_compiler,
-        answers=() if case.pair is None else tuple(sorted(case.pair.given, key=shown)),
-        believes_answer=bool(case.pair and case.pair.given) and not _has_rule(case.rules.answers),
+        answers=given,
+        believes_answer=any(map(case.rules.answers.is_free, given)) if case.rules.answers else False,
     )
-
-
-def _has_rule(answers: AnswerRules | None) -> bool:
-    return answers is not None and answers.has_rule
 
 
 def _not_checked(case: _Case) -> Iterator[str]:

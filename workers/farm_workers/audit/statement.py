@@ -54,8 +54,10 @@ class StatementComparison:
         if mine is None or is_open(self.ours.olean, mine):
             self.kept.add(name)
             return self._difference(name)
-        self.given.add(name)
-        return self._difference(name, has_own_content=True)
+        difference = self._difference(name, has_own_content=True)
+        if difference is None:
+            self.given.add(name)
+        return difference
 
     def is_same(self, name: Name) -> bool:
         """Return whether a constant, with all its dependencies in the two modules, equals the challenge's."""

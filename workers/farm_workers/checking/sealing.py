@@ -69,7 +69,7 @@ class Sealing:
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
             needs_second_kernel=candidate.needs_second_kernel,
-            answers=asked(check.task, challenge, stated, question.context_end),
+            answers=asked(check.task, challenge, check.challenge),
         )
 
     def _statement(self, candidate: Candidate) -> bytes | None:

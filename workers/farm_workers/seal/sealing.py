@@ -17,6 +17,7 @@ from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean
 from farm_workers.audit.unchecked import of_listed, unchecked
 from farm_workers.binding.lean import Lean
 from farm_workers.seal.above import Kernel
+from farm_workers.seal.expected import answers_differ
 from farm_workers.seal.image import ModuleImage
 from farm_workers.seal.kernel import Imported, Printed, check
 from farm_workers.seal.memory import reserved, room_for, word_at
@@ -75,21 +76,28 @@ def _sealed(
     module = Module(Olean(request.module, request.budget))
     if module.is_module:
         return _facts(audit_all(module, Rules()), request)
-    with reserved(room_for(len(request.module))) as (base, memory):
+    with reserved(room_for(len(request.module) + len(request.challenge or b""))) as (base, memory):
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
-        findings = _audited(sealed, request, _rules(lean, kernel, request, rebuilt))
+        challenge = None if request.challenge is None else Module(Olean(request.challenge, request.budget))
+        rules = _rules(lean, kernel, request, rebuilt)
+        findings = _audited(sealed, challenge, request, rules)
         findings = _with_original(findings, module, rebuilt)
         if request.accounts:
             findings = _with(findings, unchecked(module, rebuilt.left_out))
         if request.declared is not None:
             findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
         replay, more, told = None, list[ModuleFinding](), list[dict[str, object]]()
-        if findings.accepted and (request.replay or findings.believed):
+        expects = bool(rules.answers and challenge and rules.answers.expected)
+        if findings.accepted and (request.replay or findings.believed or expects):
             asks()
             checked = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
             replay, more = checked.replay, checked.findings
+            if rules.answers and challenge and checked.environment:
+                more += answers_differ(
+                    lean, checked.environment, rebuilt, challenge, rules.answers, findings.answers
+                )
             if findings.answers and checked.environment:
                 told = _told(kernel.printed, checked.environment, rebuilt, findings.answers)
         if request.into is not None:
@@ -119,10 +127,9 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
     )
 
 
-def _audited(sealed: Module, request: SealRequest, rules: Rules) -> Findings:
+def _audited(sealed: Module, challenge: Module | None, request: SealRequest, rules: Rules) -> Findings:
     target = None if request.target is None else parsed(request.target)
-    if request.challenge is not None:
-        challenge = Module(Olean(request.challenge, request.budget))
+    if challenge is not None:
         return audit(sealed, challenge, target, rules, ends=_place(request.ends))
     return _with(audit_all(sealed, rules), _imports(sealed, request.imports))
 
