@@ -283,6 +283,8 @@ def _farm_failed(report: Report) -> Verdict:
         return _verdict(
             Reason.BAD_CHALLENGE, f"The statement itself {report.words.faulty}: {report.challenge_error}"
         )
+    if report.task_error is not None:
+        return _verdict(Reason.BAD_CHALLENGE, report.task_error)
     if report.run.box_error is not None:
         return box_failed(report.run.box_error)
     return _verdict(Reason.BAD_ENVIRONMENT, f"The environment is broken: {report.environment_error}.")

@@ -13,7 +13,7 @@ from farm_workers.audit.answers import DECIDED, EXPECTED, AnswersAsked, open_def
 from farm_workers.audit.declarations import opened_module
 from farm_workers.audit.names import dotted
 from farm_workers.audit.olean import MalformedOlean
-from farm_workers.checking.challenges import BadChallenge, Challenges
+from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
 from farm_workers.checking.stages import Candidate
 
 _NOTHING_OPEN = (
@@ -24,15 +24,15 @@ _NOTHING_OPEN = (
 def asked(task: Task, challenge: bytes | None, stated: Challenge | None) -> AnswersAsked | None:
     """Return the definitions that a compiled challenge leaves open, and the task's demands on them.
 
-    What the context leaves open is not for a submission to give. Raises BadChallenge if answers are demanded
-    and nothing is open.
+    What the context leaves open is not for a submission to give. Raises BadTask if answers are demanded and
+    nothing is open.
     """
     if challenge is None or stated is None or task.answers is False:
         return None
     found = _left_open(challenge, line_and_column(stated.program, stated.context_end))
     if not found:
         if task.demands_answers:
-            raise BadChallenge(_NOTHING_OPEN)
+            raise BadTask(_NOTHING_OPEN)
         return None
     form = task.answer_must
     names = found if task.expected_answer is None else _expected(task.expected_answer, found)
@@ -57,13 +57,13 @@ def _left_open(challenge: bytes, above: tuple[int, int]) -> tuple[str, ...]:
 def _expected(texts: dict[str, str], found: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the definitions whose answers are expected, in the order of the texts."""
     if "" in texts and len(found) != 1:
-        raise BadChallenge(
-            f"expected_answer is one text, but the statement leaves {', '.join(found)} open; write one for each"
+        raise BadTask(
+            f"expected_answer is one text, but {', '.join(found)} are left open; write one text for each."
         )
     names = tuple(name or found[0] for name in texts)
     if unknown := [name for name in names if name not in found]:
-        raise BadChallenge(
-            f"expected_answer names {unknown[0]}, but the statement leaves open: {', '.join(found)}"
+        raise BadTask(
+            f"expected_answer names {unknown[0]}, but the statement leaves open: {', '.join(found)}."
         )
     return names
 
@@ -78,7 +78,7 @@ class ExpectedAnswers:
         """Return a candidate whose challenge also states that its answers are the expected ones.
 
         Lean elaborates those propositions, and decides them if it finds an instance. Raises BadChallenge for
-        texts that Lean refuses.
+        texts that Lean refuses, and BadTask for names that are not open.
         """
         check, question = candidate.check, candidate.question
         texts, challenge = check.task.expected_answer, check.challenge
@@ -87,7 +87,7 @@ class ExpectedAnswers:
         compiled = self._challenges.compiled(challenge, question)
         found = _left_open(compiled, line_and_column(challenge.program, challenge.context_end))
         if not found:
-            raise BadChallenge(_NOTHING_OPEN)
+            raise BadTask(_NOTHING_OPEN)
         pairs = list(zip(_expected(texts, found), texts.values(), strict=True))
         stated = replace(challenge, beyond="".join(_stated(pairs)))
         decided = replace(challenge, beyond="".join((stated.beyond, *_decided(pairs))))

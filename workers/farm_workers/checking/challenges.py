@@ -19,6 +19,10 @@ class BadChallenge(Exception):
     """The statement cannot be compiled; the message says why in Lean's words."""
 
 
+class BadTask(BadChallenge):
+    """The statement lacks what the task asks about; the message is a sentence."""
+
+
 class Challenges:
     """Compiles statements in the way that programs are compiled; thread-safe.
 
