@@ -110,8 +110,8 @@ class Report:
     not run. `environment_error` describes a failure of the farm, as the run's `box_error` does. `text_error`
     is the reason for which the worker did not run Lean on this text, and `text_place` its position. `hits`
     are the policy's matches in the submission's spans, and `refused` is the hit for which the worker did not
-    run Lean. `challenge_error` describes a fault of the statement, whatever the proof is, and `task_error` one
-    of what is asked about it.
+    run Lean. `challenge_error` describes a fault of the statement, whatever the proof is, and `task_error` a
+    fault of what is asked about it.
 
     `tier` is the tier of the check. `audit` is the audit of the compiled module, None if the audit did not
     run or gave no answer. `kernel_limit` names the limit that ended the kernel without an answer: ``time``,

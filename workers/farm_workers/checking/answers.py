@@ -17,7 +17,7 @@ from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
 from farm_workers.checking.stages import Candidate
 
 _NOTHING_OPEN = (
-    "the task demands an answer, but no definition of the formal_statement has a sorry for its value"
+    "The task demands an answer, but no definition of the formal_statement has a sorry for its value."
 )
 
 

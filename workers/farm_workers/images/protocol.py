@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypedDict
+
+from farm_workers.audit.answers import AnswersAsked
 
 RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
 #: Orders to fork an image that reads more: a context, or a context's compiled module.
@@ -53,7 +55,7 @@ class SealAsked(TypedDict, total=False):
     axioms: Sequence[str]
     native: bool
     parts_from: Sequence[int] | None
-    answers: Mapping[str, object] | None
+    answers: AnswersAsked | None
     accounts: bool
     declared: Sequence[str] | None
     replay: bool
