@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from farm.runs.pick import Pick
     from farm.runs.recheck import Recheck
     from farm.store.queries import StoredRun
+    from farm.task import Task
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -275,6 +276,29 @@ class TrustFlags:
             requires_all_parts=self.require_all_parts,
             accepts_advisories=self.accept_advisories,
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskFlags:
+    """The task of lines that do not say otherwise: what a proof has to show beyond the usual."""
+
+    answers: Annotated[
+        bool | None,
+        Option(
+            "--answers/--no-answers",
+            help="Demand, or forbid, values for definitions that statements leave open.",
+            show_default=False,
+        ),
+    ] = None
+    answer_must: Annotated[
+        str | None, Option(help="The form of such a value: numeral or numerals.", show_default=False)
+    ] = None
+
+    def task(self) -> Task:
+        """Return the task. Raises UsageError."""
+        from farm.task import task_of
+
+        return task_of({"answers": self.answers, "answer_must": self.answer_must})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from farm.cli import runs
-from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TrustFlags, spread
+from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TaskFlags, TrustFlags, spread
 from farm.cli.options import AsJson, Export, Output, Wait, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
@@ -41,6 +42,7 @@ def submit(
     assembly: AssemblyFlags,
     limits: LimitFlags,
     trust: TrustFlags,
+    task: TaskFlags,
     schedule: ScheduleFlags,
     new_run: NewRun = False,
     wait: Wait = True,
@@ -54,7 +56,7 @@ def submit(
     from farm.manifest.entries import expand
 
     connections = Connections.here()
-    options = _options(connections.settings, assembly, limits, trust, schedule)
+    options = replace(_options(connections.settings, assembly, limits, trust, schedule), task=task.task())
     paths = expand(manifests)
     if wait and export:
         runs.require_exportable(paths)

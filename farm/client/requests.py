@@ -27,7 +27,7 @@ class AnswerForm(TypedDict, total=False):
 class TaskFields(TypedDict, total=False):
     """What a proof has to show beyond the usual: it may rest on `axioms` and no others.
 
-    `answers` demands (True) or forbids (False) values for the definitions that the statement leaves open.
+    `answers` demands or forbids values for the definitions that the statement leaves open.
     `answer_must` is their form, and `expected_answer` their value as a Lean text, or the values by name.
     """
 

@@ -141,8 +141,8 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
     holed = [each for each in problems if is_lean and sorry_tokens(each.header + each.statement)]
     if holed:
         yield (
-            f"problems with a sorry in their statement: {len(holed)}, such as {holed[0].name}; none of their "
-            "lines can be proved until something stands there"
+            f"problems with a sorry in their statement: {len(holed)}, such as {holed[0].name}; only "
+            "definitions among them can be given by a proof (docs/use/tasks.md)"
         )
     yield from _unreadable(wanted, problems)
     for each in left_out[:_MOST_TOLD]:

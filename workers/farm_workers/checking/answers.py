@@ -17,22 +17,19 @@ from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
 from farm_workers.checking.stages import Candidate
 
 _NOTHING_OPEN = (
-    "The task demands an answer, but no definition of the formal_statement has a sorry for its value."
+    "There is an expected_answer, but no definition of the formal_statement has a sorry for its value."
 )
 
 
 def asked(task: Task, challenge: bytes | None, stated: Challenge | None) -> AnswersAsked | None:
     """Return the definitions that a compiled challenge leaves open, and the task's demands on them.
 
-    What the context leaves open is not for a submission to give. Raises BadTask if answers are demanded and
-    nothing is open.
+    What the context leaves open is not for a submission to give. Returns None if nothing is open.
     """
     if challenge is None or stated is None or task.answers is False:
         return None
     found = _left_open(challenge, line_and_column(stated.program, stated.context_end))
     if not found:
-        if task.demands_answers:
-            raise BadTask(_NOTHING_OPEN)
         return None
     form = task.answer_must
     names = found if task.expected_answer is None else _expected(task.expected_answer, found)
