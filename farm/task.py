@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 from farm import documents
 from farm.errors import UsageError
 
 #: The limits for a list of names: of one name, and of all together, since every audit receives them.
 _LONGEST_NAME, _MOST_CHARACTERS = 400, 10_000
+#: The forms that an answer can be asked for in.
+FORMS = ("numeral", "numerals")
 
 
 class TaskFault(ValueError):
@@ -23,16 +25,31 @@ class TaskFault(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerForm:
+    """The form that an answer must have: one of `FORMS`, and free of some constants."""
+
+    form: str | None = None
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
     """What a check has to show beyond a proof of its statement by the usual means.
 
-    A proof may rest on `axioms` and no others; None leaves that to the run. With `declarations` the result
-    lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for ``*``.
+    A proof may rest on `axioms` and no others; None leaves that to the run. `answers` are values for the
+    definitions that the statement leaves open: True demands them, False forbids them, None allows them.
+    `answer_must`, their form, and `expected_answer` demand them too. The latter has Lean texts of equal
+    values by the names of the definitions; "" stands for the name of the only one. With `declarations` the
+    result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
+    ``*``.
     """
 
     axioms: tuple[str, ...] | None = None
     declarations: bool | None = None
     permit_sorry: tuple[str, ...] | None = None
+    answers: bool | None = None
+    answer_must: AnswerForm | None = None
+    expected_answer: dict[str, str] | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> Task:
@@ -41,7 +58,14 @@ class Task:
         Raises TaskFault for the first field with an impossible value.
         """
         given = {name: said[name] for name in TASK_FIELDS if said.get(name) is not None}
-        return cls(**{name: _READERS[name](name, value) for name, value in given.items()})
+        found = cls(**{name: _READERS[name](name, value) for name, value in given.items()})
+        if found.answers is False and (
+            rule := next((each for each in OF_ANSWERS[1:] if each in given), None)
+        ):
+            raise TaskFault(
+                "answers", f"false forbids the answer of which {rule} speaks", "leave one of them out"
+            )
+        return found
 
     def within(self, run: Task) -> Task:
         """Return a line's task in a run: a line's own fields come before those of the run."""
@@ -56,8 +80,15 @@ class Task:
     @property
     def needs_audit(self) -> str | None:
         """A field that only the audit of a compiled module can answer, None if none is asked."""
-        asked = {"declarations": self.declarations, "permit_sorry": self.permit_sorry}
-        return next((name for name, value in asked.items() if value), None)
+        if self.answers is not None:  # false forbids them
+            return "answers"
+        return next((name for name in AUDITED if getattr(self, name)), None)
+
+    @property
+    def demands_answers(self) -> bool:
+        """Whether the definitions that the statement leaves open must be given."""
+        demanded = self.answers or self.answer_must is not None or self.expected_answer is not None
+        return bool(demanded) and self.answers is not False
 
     @property
     def stored(self) -> str | None:
@@ -114,8 +145,41 @@ def _whether(field: str, value: object) -> bool:
     return value
 
 
+def _form(field: str, value: object) -> AnswerForm:
+    if isinstance(value, str) and value in FORMS:
+        return AnswerForm(form=value)
+    if isinstance(value, Mapping) and value and value.keys() <= {"form", "without"}:
+        form, without = value.get("form"), value.get("without", ())
+        if form is None or form in FORMS:
+            return AnswerForm(form=cast("str | None", form), without=_names(field, without))
+    remedy = f'write {", ".join(map(repr, FORMS))} or {{"without": ["Classical.choose"]}}'.replace("'", '"')
+    raise TaskFault(field, "no form of answers", remedy)
+
+
+def _texts(field: str, value: object) -> dict[str, str]:
+    texts = {"": value} if isinstance(value, str) else value
+    if not isinstance(texts, Mapping) or not texts:
+        raise TaskFault(field, "no text", 'write the answer in Lean, such as "5", or {"name": "5"}')
+    names, found = _names(field, [name or "_" for name in texts]), {}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise TaskFault(field, "an answer is no text or blank", 'write it in Lean, such as "5"')
+        found[name] = text
+    if sum(map(len, found.values())) + sum(map(len, names)) > _MOST_CHARACTERS:
+        raise TaskFault(field, f"it exceeds {_MOST_CHARACTERS} characters", "shorten it")
+    return found
+
+
+#: The fields about answers, which need a statement.
+OF_ANSWERS = ("answers", "answer_must", "expected_answer")
+#: The fields that only an audit of the compiled module can answer.
+AUDITED = (*OF_ANSWERS, "declarations", "permit_sorry")
+
 _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "axioms": _axioms,
+    "answers": _whether,
+    "answer_must": _form,
+    "expected_answer": _texts,
     "declarations": _whether,
     "permit_sorry": _permitted,
 }

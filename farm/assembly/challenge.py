@@ -26,17 +26,25 @@ class Challenge:
     """A program that states the target, and the target's name as the statement writes it.
 
     Only the compiled program has the full name, because the header may open a namespace. The program begins
-    with the dataset's context up to `context_end`, 0 without one.
+    with the dataset's context up to `context_end`, 0 without one. `beyond` is text of the farm's own below it
+    that Lean has to elaborate, such as an expected answer.
     """
 
     program: str
     name: str
     context_end: int = 0
+    beyond: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole text that Lean compiles."""
+        return self.program + self.beyond
 
     @property
     def sha256(self) -> str:
         """The digest that identifies the challenge, in hex."""
         within = f"\0{self.context_end}" if self.context_end else ""
+        within += f"\0{self.beyond}" if self.beyond else ""
         return hashlib.sha256(encoded(f"{self.name}\0{self.program}{within}")).hexdigest()
 
 

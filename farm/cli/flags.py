@@ -282,6 +282,17 @@ class TrustFlags:
 class TaskFlags:
     """What is asked of proofs beyond the usual."""
 
+    answers: Annotated[
+        bool | None,
+        Option(
+            "--answers/--no-answers",
+            help="Demand, or forbid, values for definitions that statements leave open.",
+            show_default=False,
+        ),
+    ] = None
+    answer_must: Annotated[
+        str | None, Option(help="The form of such a value: numeral or numerals.", show_default=False)
+    ] = None
     declarations: Annotated[
         bool, Option("--declarations", help="List the declarations of every program, each with a verdict.")
     ] = False
@@ -297,8 +308,14 @@ class TaskFlags:
         """Return the task. Raises UsageError."""
         from farm.task import task_of
 
-        said = {"declarations": self.declarations or None, "permit_sorry": self.permit_sorry or None}
-        return task_of(said)
+        return task_of(
+            {
+                "answers": self.answers,
+                "answer_must": self.answer_must,
+                "declarations": self.declarations or None,
+                "permit_sorry": self.permit_sorry or None,
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

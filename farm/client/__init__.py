@@ -30,6 +30,7 @@ from farm.client.errors import (
 )
 from farm.client.requests import Fields, Item, Options, Priority, Profile, Tier, Weaker
 from farm.client.results import (
+    Answer,
     Batch,
     Declaration,
     Declarations,
@@ -46,6 +47,7 @@ from farm.client.states import State, Step
 from farm.client.sync import Client
 
 __all__ = [
+    "Answer",
     "AsyncClient",
     "AsyncSession",
     "Batch",

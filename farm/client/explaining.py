@@ -28,6 +28,8 @@ MEANINGS: Mapping[str | None, str] = {
 REASONS: Mapping[str | None, str] = {
     "bad_challenge": "What you gave as formal_statement, header or context is at fault, so no answer can be "
     "judged. Correct that, or report it to the person who gave you the problem.",
+    "answer_undecided": "Nothing decides whether the answer is the expected one. Do not repeat the check; "
+    "report it to the person who gave you the problem.",
     "kernels_disagree": "Two kernels disagree about the answer. Report it to the operator of the farm, and "
     "do not repeat the check.",
 }
@@ -50,6 +52,9 @@ HINTS: Mapping[str | None, str] = {
     "already_declared": "The name is taken: use another one, and do not repeat the statement's.",
     "has_sorry": "A part is left open: replace every sorry and admit by a proof.",
     "statement_mismatch": "The theorem is another one: repeat the given statement word by word.",
+    "answer_missing": "The statement leaves a definition open: replace its sorry by the answer.",
+    "answer_shape": "The answer is not in the form that is asked for: write it out, such as a number.",
+    "answer_differs": "The answer is not the expected one: find another.",
     "axiom": "The proof rests on an axiom that is not allowed: prove that part.",
     "native_decide": "Compiled code is not trusted here: use decide, or a proof.",
 }
@@ -58,6 +63,7 @@ _LACKS = {
     "lean": "only Lean's own messages were read",
     "unchecked": "it was compared with no statement, so it may prove anything at all",
     "sorry": "it rests on something the dataset leaves unproved, such as an earlier part of the statement",
+    "answer": "it gives an answer of which nothing is demanded, so the answer may repeat the question",
     "native": "it rests on compiled code besides the kernel",
     "partial": "it rests on sorries that the task permits",
     "forgeable": "nothing walled it in on the machine that judged it, so it could have forged its verdict",

@@ -14,12 +14,21 @@ from urllib.parse import quote
 Tier = Literal["kernel", "audit", "lean"]
 Profile = Literal["farm", "nemo-2025-11", "nemo-2025-08"]
 Priority = Literal["interactive", "online", "batch"]
-Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable", "partial"]
+Weaker = Literal["audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial"]
+
+
+class AnswerForm(TypedDict, total=False):
+    """The form that an answer must have: numbers, and no use of the constants in `without`."""
+
+    form: Literal["numeral", "numerals"]
+    without: Sequence[str]
 
 
 class TaskFields(TypedDict, total=False):
     """What a proof has to show beyond the usual: it may rest on `axioms` and no others.
 
+    `answers` demands or forbids values for the definitions that the statement leaves open.
+    `answer_must` is their form, and `expected_answer` their value as a Lean text, or the values by name.
     With `declarations` the result lists the program's declarations. Those in `permit_sorry`, all for true,
     may contain a sorry: such a proof is *partial*.
     """
@@ -27,6 +36,9 @@ class TaskFields(TypedDict, total=False):
     axioms: Sequence[str]
     declarations: bool
     permit_sorry: bool | Sequence[str]
+    answers: bool
+    answer_must: Literal["numeral", "numerals"] | AnswerForm
+    expected_answer: str | Mapping[str, str]
 
 
 class Fields(TaskFields, total=False):
@@ -61,11 +73,11 @@ class Options(TaskFields, total=False):
     """The options of a call's checks; an absent option has the service's default.
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
-    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``native``, ``forgeable``; with ``partial`` a partial proof
-    is worth the share of its parts that are proved. With `goals` results have the
-    goals at errors and sorries, with `feedback` a prompt to correct the answer; with `stop_at_error` Lean is
-    ended at the first error. With `require_all_parts` a proof must prove every theorem that its statement
-    leaves open. `batch_name` is the name of the batch on the page.
+    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``answer``, ``native``, ``forgeable``; with ``partial`` a
+    partial proof is worth the share of its parts that are proved. With `goals` results have the goals at
+    errors and sorries, with `feedback` a prompt to correct the answer; with `stop_at_error` Lean is ended at
+    the first error. With `require_all_parts` a proof must prove every theorem that its statement leaves open.
+    `batch_name` is the name of the batch on the page.
     """
 
     environment: str

@@ -115,6 +115,18 @@ class Declared:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A definition that the statement leaves open and the answer gives: its value and type in Lean's words.
+
+    `text` and `type` are None where they could not be printed.
+    """
+
+    name: str = ""
+    text: str | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
     """The environment and the farm that judged an item, and the facts that its verdict rests on."""
 
@@ -152,7 +164,7 @@ class Result:
     ``forgeable``; leave such an item out. `index` is the item's place in the call. `status` is ``queued``,
     ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer. `error_kind` is the
     kind of the error that `detail` names; `parts`, `declarations` and `feedback` are there if the call asked
-    for them.
+    for them. `answers` are the definitions that the statement leaves open and a proof gives.
     """
 
     index: int
@@ -173,6 +185,7 @@ class Result:
     parts: tuple[Part, ...] | None = None
     declarations: tuple[Declared, ...] | None = None
     declarations_left_off: int = 0
+    answers: tuple[Answer, ...] = ()
     provenance: Provenance | None = None
     seconds: Seconds | None = None
     peak_memory_kib: int | None = None

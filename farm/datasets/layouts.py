@@ -117,7 +117,17 @@ def lean_problem(
     if stated.open_answers:
         more["open_answer"] = ", ".join(stated.open_answers)
     return Problem(
-        place=place, name=name, split=split, header=stated.header, statement=stated.statement, more=more
+        place=place,
+        name=name,
+        split=split,
+        header=stated.header,
+        statement=stated.statement,
+        more=more,
+        unanswered=stated.unanswered,
+        solutions={
+            **dict(zip(stated.answered, stated.answers, strict=True)),
+            **dict.fromkeys(stated.open_answers),
+        },
     )
 
 

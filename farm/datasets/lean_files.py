@@ -19,8 +19,9 @@ _ANSWER_ENDING = "_solution"
 class StatedTheorem:
     """A theorem of a file: the text before it, its statement through ``:=``, and its line.
 
-    `answers` are the values of its ``..._solution`` that comments gave; `open_answers` the names of solutions
-    that still have a ``sorry``.
+    `answers` are the values of its ``..._solution`` that comments gave, `answered` the names of those;
+    `open_answers` are the names of solutions that still have a ``sorry``. `unanswered` is the statement with
+    a ``sorry`` in every solution.
     """
 
     name: str
@@ -28,6 +29,8 @@ class StatedTheorem:
     statement: str
     line: int
     answers: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    unanswered: str = ""
     open_answers: tuple[str, ...] = ()
 
 
@@ -39,15 +42,27 @@ def only_theorem(text: str, name: str = "", *, at: int | None = None) -> StatedT
     """
     place = None if at is None else sum(each < at for each in _keywords(text))
     filled, answers, left = _with_answers(text)
-    found = list(commands(filled, 0, len(filled)))
+    stated = _chosen(filled, name, place)
+    unanswered = _chosen(text, name, place).statement if answers else stated.statement
+    return replace(
+        stated,
+        answers=tuple(answers.values()),
+        answered=tuple(answers),
+        open_answers=left,
+        unanswered=unanswered,
+    )
+
+
+def _chosen(text: str, name: str, place: int | None) -> StatedTheorem:
+    """Return the theorem of a name or a number, or else the last one, with all declarations before it."""
+    found = list(commands(text, 0, len(text)))
     theorems = [each for each in found if each.word in _THEOREMS]
     if not theorems:
         raise Unstated("states no theorem")
     named = next((each for each in theorems if name and each.name == name), theorems[-1])
     target = named if place is None else theorems[place]
     first = next(each for each in found if each.declares)
-    stated = _stated(filled, filled[: first.start], first.start, target)
-    return replace(stated, answers=answers, open_answers=left)
+    return _stated(text, text[: first.start], first.start, target)
 
 
 def theorems(text: str, chosen: Collection[int] | None = None) -> Iterator[StatedTheorem | Unstated]:
@@ -111,9 +126,12 @@ def _stated(text: str, header: str, start: int, target: LeanCommand) -> StatedTh
     return StatedTheorem(name=read.name, header=header, statement=part[: read.core_end], line=line)
 
 
-def _with_answers(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the text with the answers that comments give in place of a ``sorry``; see `StatedTheorem`."""
-    answers: list[str] = []
+def _with_answers(text: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """Return the text with the answers that comments give in place of a ``sorry``, by the names of solutions.
+
+    The last part are the names of solutions without one.
+    """
+    answers: dict[str, str] = {}
     left: list[str] = []
     for command in reversed(list(commands(text, 0, len(text)))):
         if command.word not in _ANSWERS or not command.name.endswith(_ANSWER_ENDING):
@@ -123,11 +141,11 @@ def _with_answers(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
             continue
         start, end, lines = place
         if lines:
-            answers.append("\n".join(lines))
+            answers[command.name] = "\n".join(lines)
             text = text[:start] + "\n  ".join(lines) + text[end:]
         else:
             left.append(command.name)
-    return text, tuple(reversed(answers)), tuple(reversed(left))
+    return text, dict(reversed(answers.items())), tuple(reversed(left))
 
 
 def _comments_behind(text: str, at: int, found: Sequence[Token]) -> list[Token]:

@@ -26,13 +26,17 @@ _MOST_TOLD = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The manifest to make: its benchmark, system and split ("" for all), and further fields of its lines."""
+    """The manifest to make: its benchmark, system and split ("" for all), and further fields of its lines.
+
+    With `open_answers` solutions are left open for the model, and the known ones are those expected.
+    """
 
     dataset: Dataset
     system: str = "lean"
     split: str = ""
     samples: int | None = None
     environment: str | None = None
+    open_answers: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,8 +141,8 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
     holed = [each for each in problems if is_lean and sorry_tokens(each.header + each.statement)]
     if holed:
         yield (
-            f"problems with a sorry in their statement: {len(holed)}, such as {holed[0].name}; none of their "
-            "lines can be proved until something stands there"
+            f"problems with a sorry in their statement: {len(holed)}, such as {holed[0].name}; only "
+            "definitions among them can be given by a proof (docs/use/tasks.md)"
         )
     yield from _unreadable(wanted, problems)
     for each in left_out[:_MOST_TOLD]:
@@ -208,8 +212,23 @@ def _fields(problem: Problem, wanted: Wanted) -> dict[str, object]:
         "context": problem.context,
         "formal_statement": problem.statement,
     }
+    more = dict(problem.more)
+    if wanted.open_answers and problem.solutions:
+        fields["formal_statement"] = problem.unanswered
+        fields |= _asked(problem.solutions)
+        for given in ("answer", "open_answer"):
+            more.pop(given, None)
     told = {name: value for name, value in fields.items() if value is not None}
-    return {**told, **problem.more}
+    return {**told, **more}
+
+
+def _asked(solutions: Mapping[str, str | None]) -> dict[str, object]:
+    """Return the fields that ask for the solutions of a statement."""
+    known = {name: text for name, text in solutions.items() if text is not None}
+    if not known:
+        return {"answers": True}
+    alone = len(solutions) == 1
+    return {"expected_answer": next(iter(known.values())) if alone else known}
 
 
 def require_writable(output: Path, source: Path, *, force: bool) -> None:

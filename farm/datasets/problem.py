@@ -33,6 +33,8 @@ class Problem:
 
     `statement` is the `formal_statement`; either `header` or `context` is the text before it. `group`
     distinguishes problems of one name, and is None if names are unique. `more` are further fields.
+    `unanswered` is the statement without the answers of its `solutions`, None if there are none; these are
+    the known answers by the names of their definitions, and None for unknown ones.
     """
 
     place: FilePlace
@@ -43,6 +45,8 @@ class Problem:
     context: str | None = None
     group: str | None = None
     more: Mapping[str, object] = field(default_factory=dict)
+    unanswered: str | None = None
+    solutions: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

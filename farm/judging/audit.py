@@ -10,6 +10,8 @@ from typing import TypeVar
 COMPARED, UNCHECKED = "compared", "unchecked"
 #: A proof can rest on these besides the kernel.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
+#: A proof that gives an answer of which the dataset demands nothing may restate the question.
+ANSWERED = "an answer that was not compared"
 #: The finding against a module that is not in Lean's format, and the finding against the statement itself.
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
 #: The verdict on a part, or a theorem, that is proved.
@@ -46,6 +48,23 @@ class Replay:
         """The answer in words."""
         worth = "accepted" if self.accepted else "rejected"
         return f"{worth} by {self.checker or 'the kernel'}{': ' * bool(self.said)}{self.said}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A definition that the statement leaves open and the submission gives: its value and its type.
+
+    Both are texts that Lean prints, None where nothing could print them.
+    """
+
+    name: str
+    text: str | None = None
+    type: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The answer in one line, as a definition."""
+        return " ".join(f"{self.name} : {self.type or '?'} := {self.text or '?'}".split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,9 +137,10 @@ class Audit:
     - `not_checked` has a sentence for each fact that the audit could not check.
     - `statement_has_sorry`: header or statement contain a sorry of their own; `rests_on_sorry_of` are the
       admitted constants of the dataset that the proof rests on.
+    - `answers` are the definitions that the statement leaves open and the submission gives.
     - `permitted` are the constants with a sorry that the line permits: the module is no whole proof.
     - `parts` and `declarations` are there if the line asks about them; `declarations_left_off` counts others.
-    - `trusts`: the proof rests on these besides the kernel, such as `COMPILER` or `ADMITTED`.
+    - `trusts`: the proof rests on these besides the kernel, such as `COMPILER`, `ADMITTED` or `ANSWERED`.
     - `module_sha256` is the digest of the module that Lean wrote, and `sealed_sha256` that of the module that
       the kernel replayed, in hex.
     - `replay` is the kernel's answer, None if the kernel did not run. If Lean cannot be forked, it is the
@@ -149,6 +169,7 @@ class Audit:
     parts: tuple[Part, ...] | None = None
     declarations: tuple[Declaration, ...] | None = None
     declarations_left_off: int = 0
+    answers: tuple[Answer, ...] = ()
     trusts: tuple[str, ...] = ()
     module_sha256: str | None = None
     sealed_sha256: str | None = None
@@ -213,6 +234,7 @@ class Audit:
             yield f"permitted sorries: {', '.join(self.permitted)}"
         yield from (f"part {each.words}" for each in self.parts or ())
         yield from (f"{each.kind} {each.words}" for each in self.declarations or ())
+        yield from (f"answer: {each.words}" for each in self.answers)
         yield from (f"replay: {each.words}" for each in (self.replay, self.second) if each is not None)
 
 

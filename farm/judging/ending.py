@@ -74,7 +74,8 @@ def ending(report: Report) -> Ending:
         return Ending.UNREADABLE
     if report.refused is not None:
         return Ending.BARRED
-    if (report.challenge_error, report.run.box_error, report.environment_error) != (None, None, None):
+    failures = report.challenge_error, report.task_error, report.run.box_error, report.environment_error
+    if any(each is not None for each in failures):
         return Ending.FARM_FAILED
     if limit(report) is not None:
         return Ending.LIMIT

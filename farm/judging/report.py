@@ -110,7 +110,8 @@ class Report:
     not run. `environment_error` describes a failure of the farm, as the run's `box_error` does. `text_error`
     is the reason for which the worker did not run Lean on this text, and `text_place` its position. `hits`
     are the policy's matches in the submission's spans, and `refused` is the hit for which the worker did not
-    run Lean. `challenge_error` describes a fault of the statement, whatever the proof is.
+    run Lean. `challenge_error` describes a fault of the statement, whatever the proof is, and `task_error` a
+    fault of what is asked about it.
 
     `tier` is the tier of the check. `audit` is the audit of the compiled module, None if the audit did not
     run or gave no answer. `kernel_limit` names the limit that ended the kernel without an answer: ``time``,
@@ -135,6 +136,7 @@ class Report:
     audit: Audit | None = None
     kernel_limit: str | None = None
     challenge_error: str | None = None
+    task_error: str | None = None
     preamble: Preamble | None = None
     goals: tuple[Goal, ...] | None = None
     words: Words = LEAN

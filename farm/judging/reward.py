@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from farm.judging.audit import ADMITTED, COMPARED
+from farm.judging.audit import ADMITTED, ANSWERED, COMPARED
 from farm.judging.forgeable import is_forgeable
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
@@ -14,9 +14,10 @@ from farm.judging.verdict import Outcome
 #:
 #: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
 #: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
-#: the statement. ``native``: it rests on the compiler. ``forgeable``: no namespaces isolated the proof's code
-#: from the farm. ``partial``: it is no *proved* at all, but rests on sorries that its line permits.
-WEAKER = ("audit", "lean", "unchecked", "sorry", "native", "forgeable", "partial")
+#: the statement. ``answer``: it gives an answer of which the dataset demands nothing. ``native``: it rests on
+#: the compiler. ``forgeable``: no namespaces isolated the proof's code from the farm. ``partial``: it is no
+#: *proved* at all, but rests on sorries that its line permits.
+WEAKER = ("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +60,8 @@ def worth(
             (str(tier), tier != Tier.KERNEL),
             ("unchecked", statement != COMPARED),
             ("sorry", ADMITTED in trusts),
-            ("native", any(each != ADMITTED for each in trusts)),
+            ("answer", ANSWERED in trusts),
+            ("native", any(each not in (ADMITTED, ANSWERED) for each in trusts)),
             ("forgeable", is_forgeable(isolation)),
             ("partial", outcome == Outcome.PARTIAL),
         )

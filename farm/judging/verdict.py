@@ -83,6 +83,10 @@ class Reason(StrEnum):
     BAD_CHALLENGE = "bad_challenge"
     KERNELS_DISAGREE = "kernels_disagree"
     PARTIAL = "partial"
+    ANSWER_MISSING = "answer_missing"
+    ANSWER_SHAPE = "answer_shape"
+    ANSWER_DIFFERS = "answer_differs"
+    ANSWER_UNDECIDED = "answer_undecided"
 
 
 #: The outcome that each reason belongs to.
@@ -108,6 +112,10 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.KERNEL_TIME: Outcome.TIMEOUT,
     Reason.BAD_CHALLENGE: Outcome.JUDGE_ERROR,
     Reason.KERNELS_DISAGREE: Outcome.JUDGE_ERROR,
+    Reason.ANSWER_MISSING: Outcome.REJECTED,
+    Reason.ANSWER_SHAPE: Outcome.REJECTED,
+    Reason.ANSWER_DIFFERS: Outcome.REJECTED,
+    Reason.ANSWER_UNDECIDED: Outcome.JUDGE_ERROR,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
     Reason.HEARTBEAT_LIMIT: Outcome.TIMEOUT,
@@ -128,7 +136,7 @@ _CHANCE = frozenset(
 )
 
 #: Failures of the farm that a retry would repeat.
-_FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE})
+_FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,6 +285,8 @@ def _farm_failed(report: Report) -> Verdict:
         return _verdict(
             Reason.BAD_CHALLENGE, f"The statement itself {report.words.faulty}: {report.challenge_error}"
         )
+    if report.task_error is not None:
+        return _verdict(Reason.BAD_CHALLENGE, report.task_error)
     if report.run.box_error is not None:
         return box_failed(report.run.box_error)
     return _verdict(Reason.BAD_ENVIRONMENT, f"The environment is broken: {report.environment_error}.")
@@ -390,8 +400,9 @@ def _sorry(report: Report) -> Verdict | None:
     if warned is None:
         return None
     # Lean's first warning may be about the dataset's own sorry; an audit names one of the submission.
-    if report.audit and (found := report.audit.first(Reason.HAS_SORRY)):
-        return _verdict(Reason.HAS_SORRY, found.sentence)
+    for reason in (Reason.ANSWER_MISSING, Reason.HAS_SORRY):
+        if report.audit and (found := report.audit.first(reason)):
+            return _verdict(reason, found.sentence)
     return _placed(Reason.HAS_SORRY, "A declaration", _at(warned), " is admitted, not proved.")
 
 
@@ -520,6 +531,7 @@ _FINDINGS = {
     **dict.fromkeys(MISMATCHES, Reason.STATEMENT_MISMATCH),
     "bad_challenge": Reason.BAD_CHALLENGE,
     "malformed_olean": Reason.MALFORMED_OLEAN,
+    **{each.value: each for each in Reason if each.value.startswith("answer_")},
 }
 
 

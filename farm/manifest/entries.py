@@ -277,9 +277,14 @@ def _timeout(fields: Mapping[str, object]) -> float | None:
 
 def _task(fields: Mapping[str, object]) -> Task:
     try:
-        return Task.of(fields)
+        return Task.of({name: _object(value) for name, value in fields.items() if name in TASK_FIELDS})
     except TaskFault as fault:
         raise _LineError(fault.problem, fault.remedy, fault.field) from fault
+
+
+def _object(value: object) -> object:
+    """Return a JSON object, which the reading has made a tuple of pairs, as a dictionary."""
+    return dict(value) if isinstance(value, tuple) else value
 
 
 def _kind(value: object) -> str:

@@ -8,8 +8,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
 
 from farm.assembly.segments import LineMap, Location
-from farm.client.results import Declared, Goal, Message, Notice, Part, Position, Provenance, Result, Seconds
-from farm.judging.audit import Declaration
+from farm.client.results import (
+    Answer,
+    Declared,
+    Goal,
+    Message,
+    Notice,
+    Part,
+    Position,
+    Provenance,
+    Result,
+    Seconds,
+)
+from farm.judging.audit import Audit, Declaration
 from farm.judging.forgeable import is_forgeable
 from farm.judging.messages import most_telling
 from farm.judging.places import origin
@@ -89,6 +100,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
     lines = found.lines()
     messages = verdict.messages
     told = tuple(_messages(messages, lines))
+    audit = verdict.audit
     worth_ = _worth(found, verdict, accept) if found.status == "done" else UNKNOWN
     return replace(
         known,
@@ -101,8 +113,9 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         messages_cut=sum(len(each.text) for each in told) < sum(len(each.text) for each in messages)
         or len(told) < len(messages),
         goals=None if verdict.goals is None else tuple(_goal(each, lines) for each in verdict.goals),
-        **_standings(verdict, lines),
-        provenance=_provenance(found, verdict),
+        answers=() if audit is None else tuple(Answer(**asdict(each)) for each in audit.answers),
+        **_standings(audit, lines),
+        provenance=_provenance(found, verdict, audit),
         seconds=Seconds(wall=round(verdict.wall_seconds, 6), cpu=round(verdict.cpu_seconds, 6)),
         peak_memory_kib=verdict.peak_memory_kib,
         error_kind=verdict.particulars.error_kind or None,
@@ -122,8 +135,7 @@ def _worth(found: Judged, verdict: StoredVerdict, accept: Collection[str]) -> Wo
     )
 
 
-def _provenance(found: Judged, verdict: StoredVerdict) -> Provenance:
-    audit = verdict.audit
+def _provenance(found: Judged, verdict: StoredVerdict, audit: Audit | None) -> Provenance:
     return Provenance(
         environment=found.environment,
         environment_digest=verdict.environment_digest,
@@ -184,9 +196,8 @@ def _goal(goal: LeanGoal, lines: LineMap) -> Goal:
     )
 
 
-def _standings(verdict: StoredVerdict, lines: LineMap) -> dict[str, Any]:
+def _standings(audit: Audit | None, lines: LineMap) -> dict[str, Any]:
     """Return the fields of a result about parts and declarations, if the item asked about them."""
-    audit = verdict.audit
     if audit is None or (audit.parts, audit.declarations) == (None, None):
         return {}
     return {

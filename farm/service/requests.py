@@ -59,7 +59,7 @@ def _group(value: object) -> str:
 #: The name of a group. Not any `Text`: PostgreSQL would store two such names as one, and mix up their items.
 Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
-Weaker = Literal["audit", "lean", "unchecked", "sorry", "native", "forgeable", "partial"]
+Weaker = Literal["audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial"]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 #: The same in a body, where a number in quotes is a mistake of the client.
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
@@ -100,12 +100,22 @@ class Exact(BaseModel):
         return said
 
 
+class AnswerForm(Exact):
+    """The form that an answer must have: numbers, and no use of the constants in `without`."""
+
+    form: Literal["numeral", "numerals"] | None = None
+    without: list[Word] = []
+
+
 class TaskFields(Exact):
     """What a proof has to show beyond the usual, in an item or in a batch's options."""
 
     axioms: list[Word] | None = None
     declarations: bool | None = None
     permit_sorry: bool | list[Word] | None = None
+    answers: Annotated[bool, Field(strict=True)] | None = None
+    answer_must: Literal["numeral", "numerals"] | AnswerForm | None = None
+    expected_answer: str | dict[Word, str] | None = None
 
     @model_validator(mode="after")
     def _has_a_task(self) -> Self:
@@ -114,7 +124,8 @@ class TaskFields(Exact):
 
     @property
     def _said(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in TASK_FIELDS}
+        said = {name: getattr(self, name) for name in TASK_FIELDS}
+        return {name: each.model_dump() if isinstance(each, Exact) else each for name, each in said.items()}
 
     @property
     def task(self) -> Task:

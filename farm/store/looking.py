@@ -236,7 +236,8 @@ _CHECKS = f"""
 _COUNTS = """
     SELECT cancelled IS NOT NULL AS is_cancelled, verdict, reason, count(*) AS n,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
-           count(*) FILTER (WHERE array_remove(trusts, 'a sorry of the dataset') <> '{}') AS trusting,
+           count(*) FILTER (WHERE NOT trusts <@
+               ARRAY['a sorry of the dataset', 'an answer that was not compared']) AS trusting,
            count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
     WHERE run_id = %(run)s GROUP BY 1, 2, 3

@@ -201,7 +201,8 @@ _TALLY = """
     SELECT {shown} AS status, verdict, reason, tier, count(*) AS n,
            count(*) FILTER (WHERE shared) AS shared,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
-           count(*) FILTER (WHERE array_remove(trusts, 'a sorry of the dataset') <> '{{}}') AS trusting,
+           count(*) FILTER (WHERE NOT trusts <@
+               ARRAY['a sorry of the dataset', 'an answer that was not compared']) AS trusting,
            count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs JOIN checks ON checks.id = check_id
     LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL

@@ -166,7 +166,8 @@ def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_
 def test_the_documented_disproof_prints_what_the_page_says(farm: Command, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "use" / "tasks.md").read_text()
     script = tmp_path / "example.py"
-    script.write_text(page.partition("```python\n")[2].partition("```")[0])
+    example = page.partition("## Disproofs")[2].partition("```python\n")[2]
+    script.write_text(example.partition("```")[0])
     environment = {**farm.environment, "PYTHONPATH": CODE}
     said = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
     assert (said.stdout, said.returncode) == ("proved\nrejected\n", 0), said.stderr

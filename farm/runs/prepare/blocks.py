@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from farm.assembly.faults import ForeignStatement, StatementFault
 from farm.assembly.program import Program
@@ -28,7 +28,7 @@ from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 from farm.systems.known import system
-from farm.task import UNAUDITED
+from farm.task import OF_ANSWERS, UNAUDITED
 
 #: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
@@ -156,19 +156,31 @@ class Preparer:
     def _task(self, entry: Entry, kind: str) -> str | None:
         """Return an entry's task as it is stored; raises `ManifestError` where its system knows no tasks."""
         whole = entry.task.within(self._options.task)
-        if self._options.assurance.tier == Tier.LEAN and (field := whole.needs_audit) is not None:
-            problem, remedy = UNAUDITED
-            raise ManifestError(entry.path, problem, remedy=remedy, line=entry.line, field=field)
-        task = whole.stored
-        if task is not None and kind != Kind.LEAN:
-            raise ManifestError(
-                entry.path,
+        if (task := whole.stored) is None:
+            return None
+        asked, audited = list(json.loads(task)), whole.needs_audit
+        of_statement = next((each for each in asked if each in OF_ANSWERS), None)
+        if kind != Kind.LEAN:
+            self._refuse(
+                entry,
+                asked[0],
                 f"lines of {kind} cannot ask for this",
-                remedy="leave it out, or name an environment with Lean",
-                line=entry.line,
-                field=next(iter(json.loads(task))),
+                "leave it out, or name an environment with Lean",
+            )
+        if audited and self._options.assurance.tier == Tier.LEAN:
+            self._refuse(
+                entry,
+                audited,
+                *UNAUDITED,
+            )
+        if of_statement and not entry.formal_statement.strip():
+            self._refuse(
+                entry, of_statement, "this line has no formal_statement", "add the statement, or leave it out"
             )
         return task
+
+    def _refuse(self, entry: Entry, field: str, problem: str, remedy: str) -> NoReturn:
+        raise ManifestError(entry.path, problem, remedy=remedy, line=entry.line, field=field)
 
     def _require(self, environment: str, entry: Entry) -> None:
         if (problem := self._problem(environment)) is not None:

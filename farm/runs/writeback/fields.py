@@ -46,6 +46,7 @@ def fields(
             "statement": verdict.statement,
             "trusts": verdict.trusts,
             "rests_on_sorry_of": list(verdict.rests_on_sorry_of),
+            "answers": [] if audit is None else [encoded(each) for each in audit.answers],
             "module_sha256": audit and audit.module_sha256,
             "sealed_sha256": audit and audit.sealed_sha256,
             "audit": audit and encoded(audit),

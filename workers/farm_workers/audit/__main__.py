@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
 from farm_workers.audit.declarations import Module, opened_module
 from farm_workers.audit.findings import Findings, malformed
@@ -58,6 +59,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         parts_from=arguments.parts_from,
         permitted=frozenset(arguments.permit_sorry),
         statement_from=arguments.statement_from,
+        answers=arguments.answers,
     )
     with opened_module(arguments.submission) as submission:
         if arguments.challenge is None:
@@ -110,6 +112,10 @@ def _place(text: str) -> tuple[int, int]:
     return int(line), int(column)
 
 
+def _answers(file: str) -> AnswerRules:
+    return AnswerRules.of(json.loads(Path(file).read_text(encoding="utf-8", errors="surrogatepass")))
+
+
 def _axioms(text: str) -> frozenset[Name]:
     return frozenset(parsed(each) for each in text.split(",") if each)
 
@@ -141,6 +147,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what may contain a sorry; * for anything",
     )
     parser.add_argument("--declarations", action="store_true", help="list the module's declarations")
+    parser.add_argument(
+        "--answers", type=_answers, help="JSON file of the open definitions that the module may give"
+    )
     parser.add_argument(
         "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"
     )

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from farm_workers.audit.admitted import sorries
+from farm_workers.audit.answer_forms import faults
+from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
 from farm_workers.audit.extensions import influences
@@ -19,7 +21,7 @@ from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
 from farm_workers.audit.standing import permits
-from farm_workers.audit.statement import StatementComparison, compare
+from farm_workers.audit.statement import StatementComparison, below, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
 from farm_workers.audit.unchecked import is_made_to_run
 
@@ -48,7 +50,8 @@ class Rules:
     `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
     theorems that the challenge leaves open below that line and column have to be proved. Constants that are
     `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
-    begins, whose open theorems are permitted in the same way.
+    begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
+    open and the module may give, None if there are none.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -64,6 +67,7 @@ class Rules:
     parts_from: tuple[int, int] | None = None
     permitted: Collection[str] = ()
     statement_from: tuple[int, int] | None = None
+    answers: AnswerRules | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,7 +146,7 @@ def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> 
     if challenge is not None:
         own = parts_below(challenge, rules.statement_from or (0, 0)) if rules.permitted else own
         parts = frozenset[Name]() if rules.parts_from is None else parts_below(challenge, rules.parts_from)
-        pair = StatementComparison(submission, challenge, reading, parts)
+        pair = StatementComparison(submission, challenge, reading, parts, rules.answers)
     return _Case(
         submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair, own_parts=own
     )
@@ -221,6 +225,8 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
         if constant is None:
             return _Reach(findings=[_missing(case, name)])
         compared += _stated(case, constant, stated, findings)
+    if case.pair is not None and case.rules.answers is not None:
+        findings += faults(case.pair, case.rules.answers, evaluates=case.rules.evaluates)
     reach = _rests_on(case, [target, *others], target)
     reach.findings[:0] = findings
     reach.compared = tuple(compared)
@@ -245,6 +251,7 @@ def _missing(case: _Case, target: Name) -> ModuleFinding:
 def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], reach: _Reach) -> Findings:
     module = case.submission
     extensions = {} if module.is_module else module.extensions()
+    given = () if case.pair is None else tuple(sorted(case.pair.given, key=shown))
     return Findings(
         target=target,
         findings=tuple(findings),
@@ -263,6 +270,8 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         rests_on_sorry_of=tuple(sorted(set(reach.rests_on_sorry_of).difference(reach.permitted), key=shown)),
         permitted=tuple(sorted(reach.permitted, key=shown)),
         trusts_compiler=reach.trusts_compiler,
+        answers=given,
+        believes_answer=any(map(case.rules.answers.is_free, given)) if case.rules.answers else False,
     )
 
 
@@ -454,20 +463,7 @@ def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: 
     constant = None if target is None else case.submission.constant(target)
     if not found_open or constant is None:
         return found_open
-    return found_open - open_in(_closure(case, Walk(case.reading).constants(constant.type)[0]))
-
-
-def _closure(case: _Case, names: set[Name]) -> set[Name]:
-    """Return all constants that these refer to, within the module, and themselves."""
-    walk, seen, todo = Walk(case.reading), set(names), list(names)
-    while todo:
-        constant = case.submission.constant(todo.pop())
-        if constant is not None:
-            places = constant.expressions()
-            new = set(constant.relatives()).union(*(walk.constants(place)[0] for place in places)) - seen
-            seen |= new
-            todo += new
-    return seen
+    return found_open - open_in(below(case.submission, case.reading, constant.type))
 
 
 def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:

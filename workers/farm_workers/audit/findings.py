@@ -16,6 +16,7 @@ MOST_FINDINGS = 100
 MOST_NAMES = 500
 #: The trusted parts of a proof besides the kernel, with the words of `farm.judging.audit`.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
+ANSWERED = "an answer that was not compared"
 
 
 class Word(StrEnum):
@@ -30,6 +31,10 @@ class Word(StrEnum):
     UNIVERSE_MISMATCH = "universe_mismatch"
     STATEMENT_MISMATCH = "statement_mismatch"
     PREREQUISITE_DIFFERS = "prerequisite_differs"
+    ANSWER_MISSING = "answer_missing"
+    ANSWER_SHAPE = "answer_shape"
+    ANSWER_DIFFERS = "answer_differs"
+    ANSWER_UNDECIDED = "answer_undecided"
     NO_THEOREM = "no_theorem"
     HAS_SORRY = "has_sorry"
     NATIVE_DECIDE = "native_decide"
@@ -81,8 +86,9 @@ class Findings:
     the module's constants that the target rests on; `compared` are those of them that its statement rests on,
     the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the statement
     does not mention. `permitted` are the constants with a sorry that the task permits, and `standings` those
-    of parts and declarations. `not_checked` has a sentence for each property that could not be checked
-    because the facts for it were missing.
+    of parts and declarations. `answers` are the definitions that the challenge leaves open and the module
+    gives; `believes_answer` means that nothing was demanded of them. `not_checked` has a sentence for each
+    property that could not be checked because the facts for it were missing.
     """
 
     target: Name | None
@@ -103,6 +109,8 @@ class Findings:
     permitted: tuple[Name, ...] = ()
     standings: Standings | None = None
     trusts_compiler: bool = False
+    answers: tuple[Name, ...] = ()
+    believes_answer: bool = False
 
     @property
     def accepted(self) -> bool:
@@ -135,9 +143,11 @@ class Findings:
             "trusts": [
                 *([COMPILER] if self.trusts_compiler else []),
                 *([ADMITTED] if self.rests_on_sorry_of else []),
+                *([ANSWERED] if self.believes_answer else []),
             ],
             "permitted": _all_shown(self.permitted[:MOST_NAMES]),
             **({} if self.standings is None else self.standings.facts()),
+            "answers": [{"name": shown(name)} for name in self.answers[:MOST_FINDINGS]],
         }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from farm_workers.audit.answers import AnswerRules, is_open
 from farm_workers.audit.auxiliary import Auxiliaries
 from farm_workers.audit.declarations import Constant, ConstantKind, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
@@ -18,13 +19,23 @@ from farm_workers.audit.terms import Reading, Walk
 class StatementComparison:
     """A module and its challenge, constant by constant; `ours` is the module's reading.
 
-    Of `parts`, theorems that the challenge leaves open and the module has to prove, the types are compared.
+    Of `parts`, theorems that the challenge leaves open and the module has to prove, only the types are
+    compared, and so they are of `answers`, definitions that the challenge leaves open. `given` are those of
+    them that the statement speaks of and that have a value in the module, `kept` those still open there.
     """
 
     def __init__(
-        self, submission: Module, challenge: Module, ours: Reading, parts: Set[Name] = frozenset()
+        self,
+        submission: Module,
+        challenge: Module,
+        ours: Reading,
+        parts: Set[Name] = frozenset(),
+        answers: AnswerRules | None = None,
     ) -> None:
         self.submission, self.challenge, self.parts = submission, challenge, parts
+        self.answers = frozenset[Name]() if answers is None else answers.open
+        self.requires_answers = answers is not None and answers.required
+        self.given, self.kept = set[Name](), set[Name]()
         self.ours, self.theirs = ours, Reading(challenge.olean, ours.terms)
         self.auxiliaries = Auxiliaries(submission, ours)
         Auxiliaries(challenge, self.theirs)
@@ -37,7 +48,16 @@ class StatementComparison:
         """Return the difference between the two constants of a name, None if they are equal."""
         if self.auxiliaries.has(name):
             return None  # It was compared as a part of the terms that use it.
-        return self._difference(name)
+        if name not in self.answers:
+            return self._difference(name)
+        mine = self.submission.constant(name)
+        if mine is None or is_open(self.ours.olean, mine):
+            self.kept.add(name)
+            return self._difference(name)
+        difference = self._difference(name, has_own_content=True)
+        if difference is None:
+            self.given.add(name)
+        return difference
 
     def is_same(self, name: Name) -> bool:
         """Return whether a constant, with all its dependencies in the two modules, equals the challenge's."""
@@ -57,7 +77,9 @@ class StatementComparison:
 
     def compared(self, constant: Constant) -> tuple[int, ...]:
         """Return the places of those expressions of a constant that have to be the challenge's."""
-        return (constant.type,) if constant.name in self.parts else constant.expressions()
+        if constant.name in self.parts or constant.name in self.given:
+            return (constant.type,)
+        return constant.expressions()
 
     def states(self, mine: Constant, other: Constant) -> bool:
         """Return whether a constant of the module has type and universe parameters of the challenge's."""
@@ -65,7 +87,11 @@ class StatementComparison:
             return False
         return self.ours.expression(mine.type) == self.theirs.expression(other.type)
 
-    def _difference(self, name: Name) -> str | None:
+    def below(self, place: int) -> set[Name]:
+        """Return all constants that an expression of the module refers to, directly or not."""
+        return below(self.submission, self.ours, place)
+
+    def _difference(self, name: Name, *, has_own_content: bool = False) -> str | None:
         mine, other = self.submission.constant(name), self.challenge.constant(name)
         if mine is None or other is None:
             return f"is declared only in the {'challenge' if mine is None else 'module'}"
@@ -75,7 +101,8 @@ class StatementComparison:
             return "has other universe parameters than the challenge's"
         if self.ours.expression(mine.type) != self.theirs.expression(other.type):
             return "has another type than the challenge's"
-        if name not in self.parts and _content(mine, self.ours) != _content(other, self.theirs):
+        has_own_content |= name in self.parts
+        if not has_own_content and _content(mine, self.ours) != _content(other, self.theirs):
             return "has another content than the challenge's"
         same = self.recursors(name, self.submission) == self.recursors(name, self.challenge)
         return None if same else "has other recursors than the challenge's"
@@ -125,6 +152,8 @@ def _prerequisites(pair: StatementComparison, target: Constant) -> tuple[list[Mo
         seen.add(name)
         compared.append(name)
         difference, mine = pair.difference(name), pair.submission.constant(name)
+        if difference is not None and pair.requires_answers and name in pair.kept:
+            continue  # the answer is missing, wherever its sorry stands
         if mine is None or difference is not None:
             findings.append(
                 found(Word.PREREQUISITE_DIFFERS, name, f"{{}}, part of the statement, {difference}.")
@@ -149,3 +178,18 @@ def _content(constant: Constant, reading: Reading) -> tuple[object, ...]:
         value,
         rules,
     )
+
+
+def below(module: Module, reading: Reading, place: int) -> set[Name]:
+    """Return all constants that an expression refers to, by way of those of its module."""
+    walk = Walk(reading)
+    seen = walk.constants(place)[0]
+    todo = list(seen)
+    while todo:
+        constant = module.constant(todo.pop())
+        if constant is not None:
+            places = constant.expressions()
+            new = set(constant.relatives()).union(*(walk.constants(each)[0] for each in places)) - seen
+            seen |= new
+            todo += new
+    return seen

@@ -413,6 +413,7 @@ class Ability(StrEnum):
     GOALS = "goals"
     EXAMPLES = "examples"
     COMPILED = "compiled"
+    PRINTING = "printing"
     SESSIONS = "sessions"
 
 
@@ -492,4 +493,8 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
         *(MESSAGE_ARRAY, MESSAGE_WORDS, SEVERITY, ERROR, NO_MESSAGES, FIND, OF_KERNEL, INPUT),
     ),
     Ability.COMPILED: (FOLD_TREE, EVALUATE, RUN_META, NO_VARIABLES, SET_HEARTBEATS, IS_TRUE, FIND),
+    Ability.PRINTING: (
+        *(VIEW_OF_KERNEL, COMMAND_CONTEXT, CONTEXT_ENVIRONMENT, CONTEXT_HOLES, ADD_HOLE, PRINT_GOALS, PRETTY),
+        *(NO_VARIABLES, SET_HEARTBEATS),
+    ),
 }

@@ -33,7 +33,7 @@ from farm_workers.lean.way import FIRST_LOAD, Question
 
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
-_DECLARED = "declared"
+_DECLARED, _ANSWERS = "declared", "answers"
 #: Exit statuses of an audit that printed an answer: no finding, some findings, a malformed file.
 _ANSWERED = (0, 1, 4)
 #: The most lists of imported names in the cache, and their most bytes; Mathlib's list takes some 20 MB.
@@ -106,6 +106,9 @@ class Boxed:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.parts_from is not None:
             words += ["--parts-from", ":".join(map(str, sealable.parts_from))]
+        if sealable.answers is not None:
+            _write(shown / _ANSWERS, json.dumps(sealable.answers).encode("utf-8", "surrogatepass"))
+            words += ["--answers", str(shown / _ANSWERS)]
         if sealable.declared is not None:
             _write(shown / _DECLARED, "\n".join(sealable.declared).encode("utf-8", "surrogatepass"))
             words += ["--declared", str(shown / _DECLARED)]

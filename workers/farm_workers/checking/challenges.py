@@ -19,6 +19,10 @@ class BadChallenge(Exception):
     """The statement cannot be compiled; the message says why in Lean's words."""
 
 
+class BadTask(BadChallenge):
+    """The statement lacks what the task asks about; the message is a sentence."""
+
+
 class Challenges:
     """Compiles statements in the way that programs are compiled; thread-safe.
 
@@ -39,7 +43,7 @@ class Challenges:
         found = self._kept.get(key)
         if found is None:
             with tracing.step("farm.challenge"):
-                found = self._compiled(question.instead(challenge.program), challenge)
+                found = self._compiled(question.instead(challenge.text), challenge)
             self._kept.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)
@@ -67,8 +71,9 @@ def refusal(reply: Reply, challenge: Challenge) -> str | None:
 
 
 def _where(error: Message, challenge: Challenge) -> str:
-    """Return the place of an error in the line's context, in words; "" for an error below it."""
+    """Return the place of an error in the line's context or in its expected answer, in words; or ""."""
     ends = line_and_column(challenge.program, challenge.context_end)
-    return (
-        f" (line {error.line} of the context)" if error.line > 0 and (error.line, error.column) < ends else ""
-    )
+    if error.line > 0 and (error.line, error.column) < ends:
+        return f" (line {error.line} of the context)"
+    below = line_and_column(challenge.program, len(challenge.program))
+    return " (in expected_answer)" if (error.line, error.column) >= below else ""

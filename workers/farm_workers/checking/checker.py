@@ -10,6 +10,7 @@ from farm.judging.report import Report
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
+from farm_workers.checking.answers import ExpectedAnswers
 from farm_workers.checking.blame import Blame
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import BadChallenge, Challenges
@@ -65,6 +66,7 @@ class Checker:
         challenges, boxed = Challenges(self._runner), Boxed(isolation)
         may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT
         contexts = Contexts(self._runner, challenges, may_share=may_share)
+        self._expected = ExpectedAnswers(challenges)
         self._fallbacks = Fallbacks(self._program)
         self._sharing = Sharing(contexts, self._below_context)
         self._compiling = Compiling(self._runner)
@@ -119,7 +121,7 @@ class Checker:
         if read.text_error is not None or read.refused is not None:
             return JudgedCandidate(candidate=candidate, report=read)
         try:
-            judged = self._sharing.judged(candidate)
+            judged = self._sharing.judged(self._expected.added(candidate))
         except (BadChallenge, BoxFailed) as error:
             return JudgedCandidate(candidate=candidate, report=failed(Report(tier=read.tier), error))
         return replace(judged, report=replace(judged.report, hits=read.hits))

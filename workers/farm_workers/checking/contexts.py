@@ -126,7 +126,7 @@ class Contexts:
         Raises NotShared and BadChallenge.
         """
         key, context = _below(question, challenge), _key(question)
-        whole = question.instead(challenge.program, context_end=challenge.context_end)
+        whole = question.instead(challenge.text, context_end=challenge.context_end)
         seconds = min(_SECONDS, FIRST_LOAD.wall_seconds)
         asked = replace(whole, limits=replace(FIRST_LOAD, wall_seconds=seconds))
         found = self._stated.get(key)

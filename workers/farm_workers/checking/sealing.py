@@ -9,6 +9,7 @@ from farm import tracing
 from farm.judging.audit import MALFORMED, against
 from farm.log import logger
 from farm_workers.box.launch import FILE_BYTES
+from farm_workers.checking.answers import asked
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import Challenges
 from farm_workers.checking.contexts import TIMES
@@ -57,16 +58,19 @@ class Sealing:
         """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
         candidate = compiled.candidate
         check, question, shared = candidate.check, candidate.question, candidate.shared
+        challenge = self._statement(candidate)
+        stated = check.program if check.challenge is None else check.challenge.program
         return Sealable(
             module=module.fileno(),
-            challenge=self._statement(candidate),
-            stated=check.program if check.challenge is None else check.challenge.program,
+            challenge=challenge,
+            stated=stated,
             assurance=candidate.assurance,
             question=question,
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
             needs_second_kernel=candidate.needs_second_kernel,
             task=check.task,
+            answers=asked(check.task, challenge, check.challenge),
         )
 
     def _statement(self, candidate: Candidate) -> bytes | None:

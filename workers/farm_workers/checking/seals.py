@@ -25,6 +25,7 @@ from farm.lean_text.header import header_end
 from farm.lean_text.positions import line_and_column
 from farm.log import logger
 from farm.task import Task
+from farm_workers.audit.answers import AnswersAsked
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
 from farm_workers.box import once as box
@@ -77,6 +78,7 @@ class Sealable:
     `context` is the compiled module of a shared context, whose declarations `module` then lacks. If the
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
     Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
+    `answers` are the definitions that the module may give, and the demands on them, None if there are none.
     """
 
     module: int
@@ -88,6 +90,7 @@ class Sealable:
     declared: Sequence[str] | None = None
     needs_second_kernel: bool = False
     task: Task = field(default_factory=Task)
+    answers: AnswersAsked | None = None
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -172,6 +175,7 @@ class Seals:
             "native": assurance.native,
             "parts_from": sealable.parts_from,
             **asked_of(sealable),
+            "answers": sealable.answers,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
             "accounts": sealable.question.keeps_examples,

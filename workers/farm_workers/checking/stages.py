@@ -21,7 +21,7 @@ from farm.lean_text.scanner import sorry_tokens
 from farm_workers.box import once as box
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.candidates import Settling
-from farm_workers.checking.challenges import BadChallenge
+from farm_workers.checking.challenges import BadChallenge, BadTask
 from farm_workers.checking.contexts import TIMES, Shared
 from farm_workers.checking.seals import KernelLimit
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -117,6 +117,8 @@ class JudgedCandidate:
 
 def failed(report: Report, error: Exception) -> Report:
     """Return a report with the failure of a stage: a statement's fault, the kernel's limit or the farm's."""
+    if isinstance(error, BadTask):
+        return replace(report, task_error=str(error))
     if isinstance(error, BadChallenge):
         return replace(report, challenge_error=str(error))
     if isinstance(error, KernelLimit):

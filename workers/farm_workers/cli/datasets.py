@@ -61,6 +61,12 @@ _Samples = Annotated[
 _Environment = Annotated[
     str | None, Option(help="Write this environment into each line.", show_default=False)
 ]
+_OpenAnswers = Annotated[
+    bool,
+    Option(
+        "--open-answers", help="Leave solutions for the model to find, and compare them with the known ones."
+    ),
+]
 _Force = Annotated[bool, Option("--force", help="Replace the manifest if it is there already.")]
 _Check = Annotated[bool, Option("--check", help="Compile each statement on this machine, with `sorry`.")]
 
@@ -80,6 +86,7 @@ def dataset(
     split: _Split = "",
     samples: _Samples = None,
     environment: _Environment = None,
+    open_answers: _OpenAnswers = False,
     force: _Force = False,
     check: _Check = False,
     statement: _Statement = "",
@@ -99,7 +106,14 @@ def dataset(
 
     generic = _Generic(statement=statement, name=name_field, header=header, match=match)
     known = _known(name, path, system, generic)
-    wanted = Wanted(dataset=known, system=system, split=split, samples=samples, environment=environment)
+    wanted = Wanted(
+        dataset=known,
+        system=system,
+        split=split,
+        samples=samples,
+        environment=environment,
+        open_answers=open_answers,
+    )
     require_writable(output, path, force=force)
     found = read_copy(path, wanted)
     made = list(lines(found, wanted))

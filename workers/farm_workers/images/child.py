@@ -30,6 +30,7 @@ from farm_workers.images.examples import Examples
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
+from farm_workers.images.printing import printer
 from farm_workers.images.process import require
 from farm_workers.seal import Kernel, SealRequest, seal
 
@@ -242,6 +243,8 @@ def _add_goals(frontend: Frontend, asked: protocol.Asked, began: float) -> None:
             write_goals(frontend, asked["program"], protocol.GOALS_NAME, seconds=seconds)
 
 
+#: The most seconds for printing the answers that a proof gives.
+_PRINTING_SECONDS = 2.0
 #: The module of Lean's library in which the types are declared that the compiler represents by their names.
 _LEANS_OWN = ("Init", "Prelude")
 
@@ -268,6 +271,11 @@ def _seal(
     if request.native and calls and frontend.imports(*_LEANS_OWN):
         kernel, calls = replace(kernel, compiled=compiler.apart(calls)), place.native_calls
         os.setpgid(0, 0)  # the image ends these forks with the seal
+    if request.answers and calls:
+        seconds = min(_PRINTING_SECONDS, 0.5 * (asked["cpu_seconds"] - time.process_time()))
+        printed = printer(frontend.lean, compiler.context, calls, seconds)
+        kernel, calls = replace(kernel, printed=printed), place.native_calls
+        os.setpgid(0, 0)
     if calls:
         calls.take()
     facts = seal(frontend.lean, kernel, request, asks=lambda: os.write(1, protocol.KERNEL_ASKED))

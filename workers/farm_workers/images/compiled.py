@@ -29,7 +29,7 @@ _MOST_BYTES = 64
 
 
 class Compiler:
-    """Evaluates terms in the context of the last program that the frontend elaborated."""
+    """Evaluates terms in the `context` of the last program that the frontend elaborated."""
 
     def __init__(self, frontend: Frontend) -> None:
         """Keep a `Lean.Elab.ContextInfo` of that program. Raises LeanError if Lean kept none."""
@@ -48,7 +48,7 @@ class Compiler:
             lean.call(table.FOLD_TREE, lean.closure(callback), NOTHING, shared(tree))
         if not found:
             raise LeanError("Lean kept no context of a program")
-        self._context = found[0]
+        self.context = found[0]
 
     def apart(self, calls: Filter) -> Compiled:
         """Return a function that evaluates each term in a fork of this process, which installs the filter."""
@@ -86,7 +86,7 @@ class Compiler:
         action = lean.partly(table.EVALUATE, lean.name("farm"), shared(term), NOTHING)
         variables = lean.constant(table.NO_VARIABLES)
         try:
-            result = lean.call(table.RUN_META, shared(self._context), variables, action)
+            result = lean.call(table.RUN_META, shared(self.context), variables, action)
         except LeanError:
             return Value.NOT_COMPILED
         return Value.TRUE if number_of(result) == lean.number(table.IS_TRUE) else Value.FALSE

@@ -15,6 +15,8 @@ import os
 from collections.abc import Sequence
 from typing import TypedDict
 
+from farm_workers.audit.answers import AnswersAsked
+
 RECIPE, CHECK, SEAL, TASK = b"r", b"c", b"s", b"t"
 #: Orders to fork an image that reads more: a context, or a context's compiled module.
 ON_CONTEXT, ON_MODULE = b"C", b"M"
@@ -56,6 +58,7 @@ class SealAsked(TypedDict, total=False):
     permitted: Sequence[str]
     statement_from: Sequence[int] | None
     lists: bool
+    answers: AnswersAsked | None
     accounts: bool
     declared: Sequence[str] | None
     replay: bool

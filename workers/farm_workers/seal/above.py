@@ -24,7 +24,7 @@ from farm_workers.binding.objects import shared
 from farm_workers.replay.replay import KernelRefused, compared, replayed
 from farm_workers.seal.evaluation import Compiled, not_compiled
 from farm_workers.seal.image import ModuleImage
-from farm_workers.seal.kernel import Imported
+from farm_workers.seal.kernel import Imported, Printed, not_printed
 from farm_workers.seal.memory import reserved, room_for
 from farm_workers.seal.rebuild import Rebuilt, rebuild
 
@@ -37,6 +37,7 @@ class Kernel:
     constants with a sorry; both omit constants without any. `left_out` are the unsafe and partial constants,
     which no kernel checks; `has_sorry` is true if the context has a sorry. `memory` holds the context's
     module. `compiled` evaluates terms of imported constants: it runs their compiled code in another process.
+    `printed` prints terms of the module.
     """
 
     environment: int
@@ -46,6 +47,7 @@ class Kernel:
     has_sorry: bool = False
     memory: ExitStack = field(default_factory=ExitStack, repr=False)
     compiled: Compiled = not_compiled
+    printed: Printed = not_printed
 
 
 def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:

@@ -23,7 +23,7 @@ from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import NOTHING, shared
 from farm_workers.replay.replay import KernelRefused, compared, replayed
 from farm_workers.seal.image import ModuleImage
-from farm_workers.seal.memory import WORDS
+from farm_workers.seal.memory import word_at
 from farm_workers.seal.rebuild import INFO, Rebuilt
 
 
@@ -90,9 +90,9 @@ class _Evaluation:
 
     def fault(self, axiom: int) -> _Fault | None:
         """Return the fault of an axiom ``@Eq Bool e Bool.true``, None if `e` evaluates to `true`."""
-        header = _field(_field(axiom, 0), 0)
-        parameters, type_ = _field(header, 1), _field(header, 2)
-        term = _field(_field(type_, 0), 1)
+        header = word_at(word_at(axiom, 0), 0)
+        parameters, type_ = word_at(header, 1), word_at(header, 2)
+        term = word_at(word_at(type_, 0), 1)
         value = self._compiled(term)
         if value is Value.NOT_COMPILED:
             return self._kernels(term, parameters)
@@ -117,8 +117,3 @@ class _Evaluation:
         except KernelRefused:
             return False
         return True
-
-
-def _field(place: int, number: int) -> int:
-    """Return a field of an object of the image."""
-    return WORDS[(place >> 3) + 1 + number]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
@@ -22,6 +23,15 @@ _LIMITS = (
     (Word.KERNEL_MEMORY, re.compile(r"^\(kernel\) excessive memory", re.M)),
     (Word.KERNEL_TIME, re.compile(r"^\(kernel\) (deterministic timeout|interrupted)", re.M)),
 )
+
+
+#: Prints terms of the kernel's environment, given their addresses; None for a term that cannot be printed.
+Printed = Callable[[int, Sequence[int]], list[str | None]]
+
+
+def not_printed(_environment: int, terms: Sequence[int]) -> list[str | None]:
+    """Return None for each term: the `Printed` of a process that has no printer."""
+    return [None] * len(terms)
 
 
 class Imported:
@@ -44,13 +54,18 @@ class Imported:
         return self._find(shared(self._environment), self._image.name(name))
 
 
+class Checked(NamedTuple):
+    """The facts of a replay, the findings against the module, and the kernel's environment, 0 without one."""
+
+    replay: dict[str, object]
+    findings: list[ModuleFinding]
+    environment: int = 0
+
+
 def check(
     lean: Lean, environment: int, rebuilt: Rebuilt, believed: Sequence[Name], compiled: Compiled
-) -> tuple[dict[str, object], list[ModuleFinding]]:
-    """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`.
-
-    Returns the facts of the replay, and the findings against the module.
-    """
+) -> Checked:
+    """Have the kernel check all constants of a module, and evaluate the terms of the axioms in `believed`."""
     names = [rebuilt.image.names[name] for name in rebuilt.constants]
     constants = list(rebuilt.constants.values())
     try:
@@ -60,8 +75,8 @@ def check(
     except (KernelRefused, LeanError) as error:
         said = str(error)[:_MOST_CHARACTERS]
         word = next((word for word, pattern in _LIMITS if pattern.search(said)), Word.KERNEL)
-        return {"accepted": False, "said": said, "constants": 0}, [_finding(word, said)]
-    return {"accepted": True, "said": "", "constants": done.constants}, findings
+        return Checked({"accepted": False, "said": said, "constants": 0}, [_finding(word, said)])
+    return Checked({"accepted": True, "said": "", "constants": done.constants}, findings, after)
 
 
 def _finding(word: Word, said: str) -> ModuleFinding:

@@ -33,6 +33,11 @@ _MORE_BYTES = 1 << 20
 _PAGE = 1 << 16
 
 
+def word_at(place: int, number: int) -> int:
+    """Return a field of an object at an address."""
+    return WORDS[(place >> 3) + 1 + number]
+
+
 class NoRoom(Exception):
     """None of the fixed addresses is free for a module."""
 

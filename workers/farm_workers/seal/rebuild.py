@@ -6,7 +6,7 @@ extension entries, no metadata, and no unsafe or partial constants, which no ker
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from farm_workers.audit.declarations import (
@@ -69,15 +69,38 @@ def rebuild(lean: Lean, module: Module, image: ModuleImage, *, native: bool) -> 
     return _Builder(lean, module, image, native=native).rebuilt()
 
 
+class Copies:
+    """Puts constants and terms of a module into an image, beside a module that is rebuilt there."""
+
+    def __init__(self, lean: Lean, module: Module, image: ModuleImage) -> None:
+        self._builder, self._image = _Builder(lean, module, image, native=False), image
+
+    def constant(self, name: Name) -> int:
+        """Put a constant and return its address."""
+        return self._builder.constant(name)
+
+    def term(self, place: int) -> int:
+        """Put an expression of the module."""
+        return self._builder.terms.term(place)
+
+    def levels(self, ref: int) -> int:
+        """Put a list of levels of the module."""
+        return self._builder.terms.levels(ref)
+
+    def names(self, names: Sequence[Name]) -> int:
+        """Put a list of names."""
+        return self._image.list([self._image.name(each) for each in names])
+
+
 class _Builder:
     def __init__(self, lean: Lean, module: Module, image: ModuleImage, *, native: bool) -> None:
         self._module, self._olean, self._image = module, module.olean, image
         self._trusted = Trusted(module.olean) if native else None
         self._lists: dict[int, int] = {}
-        self._terms = TermWriter(lean, module.olean, image, self._trusted)
+        self.terms = TermWriter(lean, module.olean, image, self._trusted)
         self._copies: dict[int, Callable[[int], int]] = {
             _HEADER: self._header,
-            _TERM: self._terms.term,
+            _TERM: self.terms.term,
             _NAME: self._name,
             _NAMES: self._names,
             _COUNT: self._count,
@@ -101,10 +124,13 @@ class _Builder:
             file=self._finished(constants),
             constants=constants,
             left_out=left_out,
-            mentioned=self._terms.constants,
-            is_open=self._terms.is_open,
+            mentioned=self.terms.constants,
+            is_open=self.terms.is_open,
             image=image,
         )
+
+    def constant(self, name: Name) -> int:
+        return self._constant(self._module.names[name])
 
     def _constant(self, info: int) -> int:
         olean, image = self._olean, self._image
@@ -125,7 +151,7 @@ class _Builder:
         olean = self._olean
         olean.expect(place, CONSTANT, "name, parameters and type")
         name, parameters = self._name(olean.child(place, 0)), self._names(olean.child(place, 1))
-        return self._image.put(CONSTANT, name, parameters, self._terms.term(olean.object(place, 2)))
+        return self._image.put(CONSTANT, name, parameters, self.terms.term(olean.object(place, 2)))
 
     def _name(self, ref: int) -> int:
         return self._image.name(self._olean.name(ref))
@@ -157,13 +183,13 @@ class _Builder:
         olean = self._olean
         olean.expect(place, RULE, "rule of a recursor")
         name, fields = self._name(olean.child(place, 0)), self._count(olean.child(place, 1))
-        return self._image.put(RULE, name, fields, self._terms.term(olean.object(place, 2)))
+        return self._image.put(RULE, name, fields, self.terms.term(olean.object(place, 2)))
 
     def _axiom(self, axiom: Axiom) -> int:
         """Put an axiom about compiled code, with the type ``@Eq Bool c Bool.true``."""
         image = self._image
         equal = image.const(("Eq",), image.list([image.successor(NOTHING)]))
-        constant = image.const(axiom.constant, self._terms.levels(axiom.levels))
+        constant = image.const(axiom.constant, self.terms.levels(axiom.levels))
         type_ = image.app(equal, image.const(("Bool",)), constant, image.const(("Bool", "true")))
         parameters = image.list([image.name(each) for each in axiom.parameters])
         header = image.put(CONSTANT, image.name(axiom.name), parameters, type_)

@@ -7,19 +7,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from farm_workers.audit.answers import AnswerRules, AnswersAsked
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
-from farm_workers.audit.findings import Findings, ModuleFinding, Word, found, malformed
-from farm_workers.audit.names import dotted, parsed
-from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
+from farm_workers.audit.findings import MOST_FINDINGS, Findings, ModuleFinding, Word, found, malformed
+from farm_workers.audit.names import dotted, parsed, shown
+from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean
 from farm_workers.audit.parts import leave_others, with_standings
 from farm_workers.audit.unchecked import of_listed, unchecked
 from farm_workers.binding.lean import Lean
 from farm_workers.seal.above import Kernel
+from farm_workers.seal.expected import answers_differ
 from farm_workers.seal.image import ModuleImage
-from farm_workers.seal.kernel import Imported, check
-from farm_workers.seal.memory import reserved, room_for
+from farm_workers.seal.kernel import Imported, Printed, check
+from farm_workers.seal.memory import reserved, room_for, word_at
 from farm_workers.seal.rebuild import Rebuilt, rebuild
 
 
@@ -33,7 +35,8 @@ class SealRequest:
     `native` lets a proof trust the compiler. With `parts_from`, a line and column, all theorems that the
     challenge leaves open below must be proved. Constants that are `permitted` may contain a sorry;
     `statement_from` is the line and column at which the statement begins. With `lists` the facts list the
-    module's declarations, and the kernel checks the module even where some of them are at fault. With
+    module's declarations, and the kernel checks the module even where some of them are at fault. `answers`
+    are the open definitions that the module may give, and the demands on them, None if there are none. With
     `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some
     from the module, and is None otherwise. With `replay` the kernel checks the module. The sealed module is
     written to the descriptor `into`.
@@ -50,6 +53,7 @@ class SealRequest:
     permitted: Sequence[str] = ()
     statement_from: Sequence[int] | None = None
     lists: bool = False
+    answers: AnswersAsked | None = None
     accounts: bool = False
     declared: Sequence[str] | None = None
     replay: bool = True
@@ -79,7 +83,7 @@ def _sealed(
     module = Module(Olean(request.module, request.budget))
     if module.is_module:
         return _facts(audit_all(module, Rules()), request)
-    with reserved(room_for(len(request.module))) as (base, memory):
+    with reserved(room_for(len(request.module) + len(request.challenge or b""))) as (base, memory):
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
@@ -96,10 +100,12 @@ def _sealed(
             findings = with_standings(
                 findings, sealed, challenge, rules, ends=ends, source=module, lists=request.lists
             )
-        findings, replay = _replayed(lean, kernel, request, rebuilt, findings, asks)
+        findings, replay, told = _replayed(lean, kernel, request, rebuilt, findings, challenge, rules, asks)
         if request.into is not None:
             _write(request.into, rebuilt.file)
         facts |= _facts(findings, request) | {"replay": replay if request.replay else None}
+        if told:
+            facts["answers"] = told
         del sealed, rebuilt, rules
     return facts
 
@@ -110,24 +116,34 @@ def _replayed(
     request: SealRequest,
     rebuilt: Rebuilt,
     findings: Findings,
+    challenge: Module | None,
+    rules: Rules,
     asks: Callable[[], object],
-) -> tuple[Findings, dict[str, object] | None]:
-    """Have the kernel check a module; return the findings with its own, and its answer, if it is needed.
+) -> tuple[Findings, dict[str, object] | None, list[dict[str, object]]]:
+    """Have the kernel check a module; return the findings with its own, its answer, and the printed answers.
 
-    About a module with faults the kernel is asked for its other declarations alone: no finding is added.
+    The kernel answers None if nothing needs it. About a module with faults it is asked for the other
+    declarations alone: no finding is added.
     """
     standings = findings.standings
-    believes, replay, more = bool(findings.believed), None, list[ModuleFinding]()
+    expects = challenge is not None and rules.answers is not None and bool(rules.answers.expected)
+    needs_kernel = request.replay or bool(findings.believed) or expects
     is_asked = findings.accepted or (standings is not None and leave_others(findings.findings))
-    if is_asked and (request.replay or believes):
+    is_checked, replay, more, told = not needs_kernel, None, list[ModuleFinding](), list[dict[str, object]]()
+    if is_asked and needs_kernel:
         asks()
-        replay, more = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
+        checked = check(lean, kernel.environment, rebuilt, findings.believed, kernel.compiled)
+        replay, more = checked.replay, list(checked.findings)
         is_checked = bool(replay["accepted"]) and not more
-    else:
-        is_checked = not request.replay and not believes
+        if findings.accepted and checked.environment:
+            after = checked.environment
+            if rules.answers and challenge is not None:
+                more += answers_differ(lean, after, rebuilt, challenge, rules.answers, findings.answers)
+            if findings.answers:
+                told = _told(kernel.printed, after, rebuilt, findings.answers)
     if standings is not None and not is_checked:
         findings = replace(findings, standings=standings.unchecked())
-    return _with(findings, more if findings.accepted else []), replay
+    return _with(findings, more if findings.accepted else []), replay, told
 
 
 def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -> Rules:
@@ -146,6 +162,7 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         parts_from=_place(request.parts_from),
         permitted=frozenset(request.permitted),
         statement_from=_place(request.statement_from),
+        answers=None if request.answers is None else AnswerRules.of(request.answers),
     )
 
 
@@ -158,6 +175,21 @@ def _audited(sealed: Module, challenge: Module | None, request: SealRequest, rul
 
 def _place(given: Sequence[int] | None) -> tuple[int, int] | None:
     return None if given is None else (given[0], given[1])
+
+
+def _told(
+    printed: Printed, environment: int, rebuilt: Rebuilt, answers: Sequence[Name]
+) -> list[dict[str, object]]:
+    """Return the first answers of a module, as Lean prints them."""
+    told = answers[:MOST_FINDINGS]
+    definitions = [word_at(rebuilt.constants[name], 0) for name in told]
+    terms = [term for each in definitions for term in (word_at(each, 1), word_at(word_at(each, 0), 2))]
+    texts = printed(environment, terms)
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return [
+        {"name": shown(name), "text": text, "type": type_}
+        for name, (text, type_) in zip(told, pairs, strict=True)
+    ]
 
 
 def _imports(sealed: Module, asked: Sequence[str] | None) -> Iterator[ModuleFinding]:
