@@ -161,18 +161,10 @@ class Preparer:
         asked, audited = list(json.loads(task)), whole.needs_audit
         of_statement = next((each for each in asked if each in OF_ANSWERS), None)
         if kind != Kind.LEAN:
-            self._refuse(
-                entry,
-                asked[0],
-                f"lines of {kind} cannot ask for this",
-                "leave it out, or name an environment with Lean",
-            )
+            remedy = "leave it out, or name an environment with Lean"
+            self._refuse(entry, asked[0], f"lines of {kind} cannot ask for this", remedy)
         if audited and self._options.assurance.tier == Tier.LEAN:
-            self._refuse(
-                entry,
-                audited,
-                *UNAUDITED,
-            )
+            self._refuse(entry, audited, *UNAUDITED)
         if of_statement and not entry.formal_statement.strip():
             self._refuse(
                 entry, of_statement, "this line has no formal_statement", "add the statement, or leave it out"
