@@ -38,7 +38,7 @@ class AnswerRules:
     """The definitions that a submission may give, by name, and what the dataset demands of them.
 
     With `required` all that the statement speaks of must be given. `shape` is the form of their values,
-    ``numeral`` or `NUMERALS`, and `without` are constants that these may not rest on. The challenge states that
+    ``numeral`` or `NUMERALS`, and `without` are constants that these may not rest on. The challenge says that
     those in `expected` have the values that the dataset expects, each in the constants that `stated` names.
     """
 
