@@ -79,6 +79,9 @@ def _proved(line: Judged) -> StoredVerdict:
         raise UsageError(f"{where} is not proved; list proved lines with: farm show --verdict proved")
     if verdict.statement != COMPARED or verdict.audit is None or not verdict.audit.target:
         raise UsageError(f"{where} was compared with no statement, so nobody could say what is proved")
+    if verdict.audit.answers:
+        given = ", ".join(each.name for each in verdict.audit.answers[:3])
+        raise UsageError(f"{where} gives {given}, which its statement leaves open; comparator rejects that")
     if verdict.rests_on_sorry_of:
         open_parts = ", ".join(verdict.rests_on_sorry_of[:3])
         raise UsageError(f"{where} rests on the sorry of {open_parts}, which comparator rejects")
