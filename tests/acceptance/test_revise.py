@@ -238,13 +238,13 @@ def test_a_group_ends_with_its_first_proof(quiet: Quiet, tmp_path: Path) -> None
 
 
 def test_an_interactive_run_overtakes_a_long_one(quiet: Quiet, tmp_path: Path) -> None:
-    long = write(tmp_path / "a.jsonl", *(entry(ENDLESS, number) for number in range(40)))
+    long = write(tmp_path / "a.jsonl", *(entry(ENDLESS, number) for number in range(300)))
     short = write(tmp_path / "b.jsonl", entry(PROVED, 100))
     with a_worker(quiet, tmp_path / "worker", FARM_CONCURRENCY="1"):
         run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
         wait_for_run(quiet.queries, long, "running")
         assert quiet.farm("submit", short, "--priority", "interactive").returncode == 0
-        assert quiet.queries.tally(run_id).statuses["queued"] > 30
+        assert quiet.queries.tally(run_id).statuses["queued"] > 150
         quiet.farm("cancel", run_id)
     assert verdicts(short) == [PROVED]
 
