@@ -31,7 +31,11 @@ def main() -> int:
         taken[test.partition("::")[0]] += seconds
     known = {file: seconds for file, seconds in {**longest(), **taken}.items() if Path(file).exists()}
     rows = [f"{seconds:6.0f} {file}" for file, seconds in Counter(known).most_common() if seconds >= _LEAST]
-    _ORDER.write_text("# Seconds of files: python -m tests.order\n" + "\n".join(rows) + "\n")
+    _ORDER.write_text(
+        "# Seconds of files, of which a run begins with the longest: python -m tests.order\n"
+        + "\n".join(rows)
+        + "\n"
+    )
     return 0
 
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
 from farms import CORE, Quiet, a_worker
-from processes import eventually
+from processes import PATIENCE, eventually
 from services import Service, serving_http
 
 from farm.service.requests import MOST_ITEMS
@@ -117,7 +117,10 @@ class TestAsking:
         assert seen(both, "verdict") == ["proved", "timeout"]
 
     def test_results_are_streamed_as_they_come_and_then_the_end(self, service: Service) -> None:
-        items = [program(ENDLESS, 4, timeout=2), *(program(PROVED, number) for number in range(5, 9))]
+        items = [
+            program(ENDLESS, 4, timeout=2 * PATIENCE),
+            *(program(PROVED, number) for number in range(5, 9)),
+        ]
         batch = service.post(*items, status=202, share=False)["batch"]
         *results, end = service.events(batch)
         assert [kind for kind, _ in results] == ["result"] * 5
