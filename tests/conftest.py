@@ -37,16 +37,17 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, so that no process has one left when the others are done.
+    """Give a slow machine more time for a test, and begin with the files that take longest.
 
-    A slow machine has more time for a test.
+    Then no process of a run has a long file left when the others are done.
     """
     limit = pytest.mark.timeout(float(config.getini("timeout")) * PATIENCE)
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(limit)
-    seconds = longest()
-    items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
+    if hasattr(config, "workerinput"):
+        seconds = longest()
+        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
 
 
 @pytest.fixture(scope="session")

@@ -42,9 +42,9 @@ def test_one_of_the_processes_that_ask_for_a_folder_fills_it(tmp_path: Path) -> 
 def test_a_folder_that_could_not_be_filled_is_filled_by_who_asks_next(tmp_path: Path) -> None:
     def fails(folder: Path) -> None:
         (folder / "half").touch()
-        raise OSError
+        raise OSError("no room")
 
-    with pytest.raises(OSError, match=""):
+    with pytest.raises(OSError, match="no room"):
         MadeOnce(tmp_path)("a", fails)
     made = MadeOnce(tmp_path)("a", _fill)
     assert [each.name for each in made.iterdir()] == ["full"]
