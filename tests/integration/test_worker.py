@@ -64,6 +64,7 @@ from farm.store.records import Judged
 from farm.store.transitions import MAX_FAILURES, Store
 from farm.store.workers import Workers
 from farm.version import VERSION
+from tests.made_once import MadeOnce, copied
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 
@@ -75,8 +76,11 @@ def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
 
 
 @pytest.fixture(scope="module")
-def core(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
-    return installed(tmp_path_factory.mktemp("home"), None, isolation)["core"]
+def core(
+    isolation: Isolation, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory
+) -> LeanEnvironment:
+    made = made_once("environments", lambda folder: installed(folder, None, isolation))
+    return installed(copied(made, tmp_path_factory.mktemp("core")), None, isolation)["core"]
 
 
 @pytest.fixture(scope="module")

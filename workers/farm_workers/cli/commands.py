@@ -103,6 +103,7 @@ def worker(
     that are all wrong, and 1 when PostgreSQL does not answer for half a minute.
     """
     from farm import log, tracing
+    from farm_workers.machine.opening import remove_leftovers
 
     settings = Settings.load()
     log.configure(settings.log_level, settings.log_format)
@@ -113,8 +114,10 @@ def worker(
         metrics_port=settings.metrics_port if metrics_port is None else metrics_port,
         metrics_address=metrics_address or settings.metrics_address,
     )
-    # Until Celery listens to signals: whatever is begun is taken down in order.
+    # Until Celery listens to signals: whatever is begun is taken down in order. `farm.__main__` blocks both.
     signal.signal(signal.SIGTERM, _leave)
+    remove_leftovers(settings)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     with _metrics(settings):
         _work(settings)
 
