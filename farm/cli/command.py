@@ -13,6 +13,7 @@ from typer import Option
 from farm import log, tracing
 from farm.cli import (
     bundling,
+    filling,
     keys,
     metrics,
     operating,
@@ -55,6 +56,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 _MODULES = (
     *(submitting, show, watching, reporting, revising, rechecking, pruning, proving, bundling),
+    filling,
     *(serving, operating, keys, metrics),
 )
 for _module in _MODULES:

@@ -44,13 +44,15 @@ class TaskFields(TypedDict, total=False):
 class Fields(TaskFields, total=False):
     """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove.
 
-    With `negate` the answer is to prove the statement's negation.
+    With `negate` the answer is to prove the statement's negation, with `hole` to fill an open place of a
+    program (`farm.client.Hole`).
     """
 
     program: str
     proof: str
     generation: str
     negate: bool
+    hole: Mapping[str, object]
     formal_statement: str
     header: str
     context: str

@@ -155,7 +155,9 @@ class Preparer:
 
     def _task(self, entry: Entry, kind: str) -> str | None:
         """Return an entry's task as it is stored; raises `ManifestError` where its system knows no tasks."""
-        whole = entry.task.within(self._options.task)
+        whole = entry.task_in(self._options.task)
+        if entry.hole is not None and kind != Kind.LEAN:
+            self._refuse(entry, "hole", f"lines of {kind} have no holes", "name an environment with Lean")
         if (task := whole.stored) is None:
             return None
         asked, audited = list(json.loads(task)), whole.needs_audit
@@ -275,7 +277,7 @@ def _placed(program: Program, entry: Entry) -> list[tuple[int | str, ...]]:
 
 
 def _starts(segments: Sequence[Segment], entry: Entry) -> list[tuple[int, int]]:
-    fields: dict[str, str] = {each.origin: getattr(entry, each.origin) for each in segments}
+    fields: dict[str, str] = {each.origin: entry.text_of(each.origin) for each in segments}
     if len(segments) <= _FEW:  # counting line feeds is quicker than listing them
         return [line_and_column(fields[each.origin], each.origin_start) for each in segments]
     return list(map(starts_in(segments, fields), range(len(segments))))

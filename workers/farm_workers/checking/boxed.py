@@ -33,6 +33,7 @@ from farm_workers.lean.way import FIRST_LOAD, Question
 
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
+_PARENT = "Parent.olean"
 _DECLARED, _ANSWERS = "declared", "answers"
 #: Exit statuses of an audit that printed an answer: no finding, some findings, a malformed file.
 _ANSWERED = (0, 1, 4)
@@ -60,8 +61,9 @@ class Boxed:
         with open(sealable.module, "rb", closefd=False) as file:
             file.seek(0)
             module = file.read()
-        challenge = {} if sealable.challenge is None else {_CHALLENGE: sealable.challenge}
-        with self._shown({_MODULE: module, **challenge}) as shown:
+        others = {_CHALLENGE: sealable.challenge, _PARENT: sealable.parent}
+        known = {name: content for name, content in others.items() if content is not None}
+        with self._shown({_MODULE: module, **known}) as shown:
             audit = replace(
                 self._audited(sealable, shown),
                 module_sha256=hashlib.sha256(module).hexdigest(),
@@ -101,7 +103,7 @@ class Boxed:
         words = [str(shown / _MODULE), "--axioms", ",".join(assurance.axioms)]
         words += ["--imported", str(shown / _NAMES), "--imported-axioms", str(shown / _AXIOMS)]
         words += ["--native"] * assurance.native
-        words += _asked(sealable)
+        words += _asked(sealable, shown)
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.parts_from is not None:
@@ -190,14 +192,17 @@ class Boxed:
         )
 
 
-def _asked(sealable: Sealable) -> list[str]:
+def _asked(sealable: Sealable, shown: Path) -> list[str]:
     """Return the words for what a line's task asks."""
     asked = asked_of(sealable)
     words = [f"--permit-sorry={name}" for name in asked.get("permitted", ())]
     words += ["--declarations"] * asked.get("lists", False)
     if (begins := asked.get("statement_from")) is not None:
         words += ["--statement-from", ":".join(map(str, begins))]
-    return words
+    for option, place in (("--hole", asked.get("hole")), ("--hole-below", asked.get("hole_below"))):
+        if sealable.parent is not None and place is not None:
+            words += [option, ":".join(map(str, place))]
+    return words + (["--parent", str(shown / _PARENT)] if sealable.parent is not None else [])
 
 
 def _printed(run: Execution, answered: Sequence[int], read: Callable[[Any], _T]) -> _T:

@@ -7,7 +7,9 @@ from typing import BinaryIO
 
 from farm import tracing
 from farm.judging.audit import MALFORMED, against
+from farm.lean_text.positions import line_and_column
 from farm.log import logger
+from farm.task import Fills
 from farm_workers.box.launch import FILE_BYTES
 from farm_workers.checking.answers import asked
 from farm_workers.checking.boxed import Boxed
@@ -31,6 +33,10 @@ _NO_MODULE = against(
 #: The audit of a program without a statement whose declarations a fresh Lean did not list. The program may
 #: declare an example, which the module does not hold.
 _NOT_LISTED = against("forgotten", "Lean left no list of what the program declares.")
+
+
+def _hole(fills: Fills, program: str) -> tuple[int, int]:
+    return line_and_column(fills.open(program), fills.start)
 
 
 class Sealing:
@@ -71,7 +77,19 @@ class Sealing:
             needs_second_kernel=candidate.needs_second_kernel,
             task=check.task,
             answers=asked(check.task, challenge, check.challenge),
+            parent=self._parent(candidate),
+            hole=None if check.task.fills is None else _hole(check.task.fills, check.program),
         )
+
+    def _parent(self, candidate: Candidate) -> bytes | None:
+        """Return the compiled program with the hole that an answer fills, None for another candidate.
+
+        Raises BadChallenge if Lean refuses it, and BoxFailed.
+        """
+        fills = candidate.check.task.fills
+        if fills is None:
+            return None
+        return self._challenges.of_hole(fills.open(candidate.check.program), candidate.question)
 
     def _statement(self, candidate: Candidate) -> bytes | None:
         """Return the compiled statement of a candidate, None if the line has none."""

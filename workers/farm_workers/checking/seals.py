@@ -79,6 +79,8 @@ class Sealable:
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
     Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
     `answers` are the definitions that the module may give, and the demands on them, None if there are none.
+    For an answer to one hole of several, `parent` is the compiled module of the program with all of them, and
+    `hole` the line and column of that one.
     """
 
     module: int
@@ -91,6 +93,8 @@ class Sealable:
     needs_second_kernel: bool = False
     task: Task = field(default_factory=Task)
     answers: AnswersAsked | None = None
+    parent: bytes | None = None
+    hole: tuple[int, int] | None = None
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -137,6 +141,8 @@ def asked_of(sealable: Sealable) -> protocol.SealAsked:
         "permitted": task.permit_sorry or (),
         "statement_from": sealable.statement_from,
         "lists": bool(task.declarations),
+        "hole": sealable.hole,
+        "hole_below": line_and_column(sealable.question.program, sealable.question.context_end),
     }
 
 
@@ -182,8 +188,8 @@ class Seals:
             "declared": sealable.declared,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}
-        with as_file(sealable.challenge or b"\0") as challenge:
-            files = [sealable.module, challenge]
+        with as_file(sealable.challenge or b"\0") as challenge, as_file(sealable.parent or b"\0") as parent:
+            files = [sealable.module, challenge, *([] if sealable.parent is None else [parent])]
             if not sealable.needs_second_kernel:
                 return self._forked(sealable, request, files)
             with os.fdopen(os.memfd_create("sealed", os.MFD_CLOEXEC), "r+b") as into:
