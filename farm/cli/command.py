@@ -12,7 +12,6 @@ from typer import Option
 
 from farm import log, tracing
 from farm.cli import (
-    bundling,
     keys,
     metrics,
     operating,
@@ -54,7 +53,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving, bundling),
+    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving),
     *(serving, operating, keys, metrics),
 )
 for _module in _MODULES:

@@ -31,6 +31,7 @@ from farm.client.errors import (
 from farm.client.requests import Fields, Item, Options, Priority, Profile, Tier, Weaker
 from farm.client.results import (
     Batch,
+    Bundle,
     Declaration,
     Declarations,
     Environment,
@@ -49,6 +50,7 @@ __all__ = [
     "AsyncClient",
     "AsyncSession",
     "Batch",
+    "Bundle",
     "Client",
     "ClientError",
     "Conflict",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,16 +103,19 @@ class Checker:
         *,
         cancelled: box.Cancelled = box.never,
         way: str | None = None,
+        keep: Callable[[bytes], None] | None = None,
     ) -> Report:
         """Run Lean on a program and return the report; no behaviour of the program raises an exception.
 
         Lean does not run a program that the policy rejects. Without an assurance the report has no audit.
-        `cancelled` is polled; once it returns true, the check ends and its report has a box error.
+        `cancelled` is polled; once it returns true, the check ends and its report has a box error. `keep` is
+        called with the module that the kernel was given, whole and readable by others, if a seal accepts it.
 
         The stages are called here and in the next two methods: fallback; policy and context; compile, seal
         and second kernel, or blame.
         """
-        return self._fallbacks.judged(Candidate.of(check, environment, cancelled, way))
+        candidate = Candidate.of(check, environment, cancelled, way)
+        return self._fallbacks.judged(candidate if keep is None else replace(candidate, keep=keep))
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""

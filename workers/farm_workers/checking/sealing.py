@@ -51,7 +51,11 @@ class Sealing:
             return Sealed(audit=_NOT_LISTED)
         sealable = self._sealable(compiled, reply.module)
         with tracing.step("farm.seal"):
-            return self._forked_or_boxed(sealable)
+            sealed = self._forked_or_boxed(sealable)
+        candidate = compiled.candidate
+        if candidate.keep is not None and sealed.module is not None:
+            candidate.keep(sealed.module)
+        return sealed if candidate.needs_second_kernel else replace(sealed, module=None)
 
     def _sealable(self, compiled: Compiled, module: BinaryIO) -> Sealable:
         """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
@@ -65,7 +69,7 @@ class Sealing:
             question=question,
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
-            needs_second_kernel=candidate.needs_second_kernel,
+            returns_module=candidate.needs_whole_module,
         )
 
     def _statement(self, candidate: Candidate) -> bytes | None:
