@@ -260,7 +260,7 @@ class Bundle:
     """A proved item as text files by their names, with which others check it without the farm."""
 
     item: str
-    files: Mapping[str, str]
+    files: dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
