@@ -1,4 +1,4 @@
-"""Sealing step in boxes: audits modules where Lean cannot be forked, and runs an environment's own checker.
+"""Sealing step in boxes: audits modules where Lean cannot be forked, and runs an environment's checkers.
 
 The audit (`farm_workers.audit`) is a process of its own, which reads the module as data and runs no code from
 it. It contains no Lean that could look up imported constants, so it gets a list of their names. The list is
@@ -53,9 +53,9 @@ class Boxed:
         )
 
     def seal(self, sealable: Sealable) -> Audit:
-        """Return the audit of a module, with a replay by the environment's checker on the tier kernel.
+        """Return the audit of a module, with replays by the environment's checkers on the tier kernel.
 
-        Raises KernelLimit when the audit or the checker exceeds a limit, and BoxFailed when the farm fails.
+        Raises KernelLimit when the audit or a checker exceeds a limit, and BoxFailed when the farm fails.
         """
         with open(sealable.module, "rb", closefd=False) as file:
             file.seek(0)
@@ -68,16 +68,21 @@ class Boxed:
                 statement=UNCHECKED if sealable.challenge is None else COMPARED,
             )
             if audit.accepted and sealable.assurance.tier == Tier.KERNEL:
-                return replace(audit, replay=self._replayed(shown / _MODULE, sealable.question))
+                environment = sealable.question.environment
+                found = self._replayed(shown / _MODULE, sealable.question, environment.checkers)
+                replay, second, *further = [*found, None]
+                return replace(audit, replay=replay, second=second, further=tuple(filter(None, further)))
         return audit
 
-    def replay(self, module: bytes, question: Question) -> Replay:
-        """Return the answer of the environment's checker about a module.
+    def replays(
+        self, module: bytes, question: Question, checkers: Sequence[KernelChecker]
+    ) -> Sequence[Replay]:
+        """Return the answers of checkers about a module, up to the first that rejects it.
 
-        Raises KernelLimit when the checker exceeds the question's limits, and BoxFailed without an answer.
+        Raises KernelLimit when one exceeds the question's limits, and BoxFailed without an answer.
         """
         with self._shown({_MODULE: module}) as shown:
-            return self._replayed(shown / _MODULE, question)
+            return self._replayed(shown / _MODULE, question, checkers)
 
     @contextlib.contextmanager
     def _shown(self, files: Mapping[str, bytes]) -> Iterator[Path]:
@@ -151,10 +156,19 @@ class Boxed:
             writable=writable,
         )
 
-    def _replayed(self, module: Path, question: Question) -> Replay:
-        checker = question.environment.checker
-        if checker is None:
+    def _replayed(
+        self, module: Path, question: Question, checkers: Sequence[KernelChecker]
+    ) -> Sequence[Replay]:
+        if not checkers:
             raise BoxFailed(f"the environment {question.environment.name!r} has no checker to replay modules")
+        found = list[Replay]()
+        for checker in checkers:
+            found.append(self._replay(module, question, checker))
+            if not found[-1].accepted:
+                break
+        return found
+
+    def _replay(self, module: Path, question: Question, checker: KernelChecker) -> Replay:
         run = self._checked(module, checker, question)
         said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
         if run.limit is not None:

@@ -23,7 +23,7 @@ from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import Candidate, JudgedCandidate, failed
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
 from farm_workers.sessions.sessions import Sessions
@@ -140,11 +140,13 @@ class Checker:
                 )
         return self._blame.blamed(compiled)
 
-    def ask_checker(self, check: Check, environment: LeanEnvironment, *, way: str) -> Report:
-        """Run Lean on a canary and return the report with the answer of the environment's checker alone."""
+    def ask_checker(
+        self, check: Check, environment: LeanEnvironment, checker: KernelChecker, *, way: str
+    ) -> Report:
+        """Run Lean on a canary and return the report with the answer of one of the checkers alone."""
         candidate = Candidate.of(check, environment, box.never, way)
         with self._compiling.compiled(candidate) as compiled:
             module = compiled.reply.module
             if not compiled.needs_seal or module is None:
                 return compiled.report
-            return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question))
+            return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question, checker))

@@ -63,8 +63,8 @@ class Candidate:
 
     @property
     def needs_second_kernel(self) -> bool:
-        """Whether the environment's checker must accept the module as well as the seal."""
-        return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
+        """Whether checkers of the environment must accept the module as well as the seal."""
+        return self.assurance.tier == Tier.KERNEL and bool(self.question.environment.other_kernels)
 
     @property
     def needs_whole_module(self) -> bool:

@@ -71,11 +71,13 @@ def embedded(home: Path, isolation: Isolation) -> LeanEnvironment | None:
         header=HEADER,
         headers=(HEADER,),
         fit=fits.load(home, identity),
-        checker=KernelChecker(
-            name="the farm's replay",
-            command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),
-            visible=replay.FOLDERS,
-            is_ours=True,
+        checkers=(
+            KernelChecker(
+                name="the farm's replay",
+                command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),
+                visible=replay.FOLDERS,
+                is_ours=True,
+            ),
         ),
     )
 
