@@ -69,6 +69,7 @@ def test_the_same_words_in_other_commands_are_other_checkers(described: Describe
         ([{"command": "/bin/sh"}], "checkers, number 1: command must be a list of strings"),
         ([{"command": []}], "checkers, number 1: command must be a list of strings"),
         ([sh("true", read="module")], "checkers, number 1: must be a table with the keys"),
+        ([sh("true", reads="export")], "checkers, number 1: the farm writes no exports; name a script that"),
         ([sh("true", reads="olean")], 'checkers, number 1: reads must be "module"'),
         ([sh("true"), {"command": ["/bin/none"]}], "checkers, number 2: /bin/none does not exist"),
     ],
