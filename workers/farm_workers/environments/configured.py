@@ -282,8 +282,8 @@ def _listed(place: str, described: object) -> KernelChecker:
         raise SettingsError(f"{place}: command must be a list of strings")
     if reads == "export":
         raise SettingsError(
-            f"{place}: the farm writes no exports; name a script that runs lean4export on {{module}} and then "
-            'the kernel, and write reads = "module"'
+            f"{place}: the farm writes no exports; name a script that runs lean4export on {{module}}, then "
+            'the kernel, with reads = "module"'
         )
     if reads != "module":
         raise SettingsError(f'{place}: reads must be "module"')
