@@ -70,26 +70,24 @@ class Bundle:
 
     @classmethod
     def of(cls, line: Judged, stated: StatedLine | None) -> Bundle:
-        """Return the bundle of a line. Raises UsageError if nobody could check the line.
+        """Return the bundle of a line. Raises UsageError if a line cannot be checked without the farm.
 
         That is a line that is not proved, was compared with no statement, rests on a sorry, or has another
         name than its statement.
         """
         verdict = _proved(line)
         if stated is None:
-            raise UsageError(
-                f"line {line.line} of run {line.run_id} has no statement, so nobody could check it"
-            )
+            raise UsageError(f"{_place(line)} has no statement to check it against")
         target = _target(verdict)
         if target.rpartition(".")[2] != stated.name.rpartition(".")[2]:
             raise UsageError(
-                f"line {line.line} of run {line.run_id} proves the statement of {stated.name} under the name "
-                f"{target}; comparator needs one name for both"
+                f"{_place(line)} proves the statement of {stated.name} under the name {target}; comparator "
+                "needs one name for both"
             )
         return cls(line=line, verdict=verdict, stated=stated)
 
     def texts(self, module: SealedModule | None = None) -> dict[str, str]:
-        """Return the text files by their names; with a module, they tell of it."""
+        """Return the text files by their names; with a module, the README and the verdict describe it."""
         line, verdict = self.line, self.verdict
         readme = _README.format(
             version=VERSION,
@@ -135,7 +133,7 @@ def _proved(line: Judged) -> StoredVerdict:
     if verdict is None or verdict.outcome != Outcome.PROVED:
         raise UsageError(f"{where} is not proved; list proved lines with: farm show --verdict proved")
     if verdict.statement != COMPARED or verdict.audit is None or not verdict.audit.target:
-        raise UsageError(f"{where} was compared with no statement, so nobody could say what is proved")
+        raise UsageError(f"{where} was compared with no statement, so it proves nothing in particular")
     if verdict.rests_on_sorry_of:
         open_parts = ", ".join(verdict.rests_on_sorry_of[:3])
         raise UsageError(f"{where} rests on the sorry of {open_parts}, which comparator rejects")

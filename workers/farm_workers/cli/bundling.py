@@ -60,7 +60,7 @@ def bundle(
 
 
 def _module(proof: Bundle, folder: Path) -> tuple[SealedModule | None, str]:
-    """Return the sealed module of a bundle, or why there is none; takes its time only for a new folder."""
+    """Return the sealed module of a bundle, or the reason for its absence; neither for an old folder."""
     from farm_workers.machine.opening import opened
     from farm_workers.machine.resealing import resealed
 

@@ -93,7 +93,7 @@ def write_exploits(
 ) -> None:
     """Write the known tricks and honest programs that look like them as files, for other judges of proofs.
 
-    The folder has a README, the list tricks.jsonl with what a judge must say of each, and their texts.
+    The folder has a README, their texts, and the list tricks.jsonl with the right judgement of each.
     """
     from farm.cli import terminal
     from farm_workers.environments.bundled import HEADER
