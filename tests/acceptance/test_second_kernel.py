@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from farm_workers.box.bubblewrap import python
 from farm_workers.checking import seals
 from farm_workers.checking.canary import examine, require_sound
 from farm_workers.checking.checker import Checker
@@ -142,6 +144,34 @@ def test_every_checker_of_a_list_must_accept(
         assert len(told.others) == asked
         assert [each.checker for each in told.others] == ["other", "other 2", "other 3"][:asked]
         assert len(list(told.words)) == 2 + asked
+
+
+EXPORTED = Path(__file__).parent.parent / "exported.py"
+
+
+@pytest.fixture
+def exporting(core: LeanEnvironment) -> LeanEnvironment:
+    """The environment with a checker that reads exports."""
+    words = (python(), "-I", str(EXPORTED), "{export}")
+    reader = KernelChecker(name="reader", command=words, visible=(EXPORTED,), reads_export=True)
+    return replace(core, digest="exporting", checkers=(reader,))
+
+
+def test_a_checker_of_exports_reads_the_proof_with_all_that_it_rests_on(
+    checker: Checker, exporting: LeanEnvironment
+) -> None:
+    program = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := ⟨h.2, h.1⟩\n"
+    statement = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := sorry\n"
+    report = checked(checker, exporting, program, statement)
+    assert judge(report).detail == "The kernel and reader accepted the module.", judge(report)
+    (found,) = audited(report).others
+    assert int(found.said.split()[0]) > 5
+
+
+def test_a_checker_of_exports_is_fit_if_it_refuses_false(
+    checker: Checker, exporting: LeanEnvironment
+) -> None:
+    assert examine(exporting, checker).wrong == ()
 
 
 def test_each_checker_of_a_list_has_to_refuse_a_proof_of_false(

@@ -47,6 +47,8 @@ def test_a_list_of_checkers_is_read_in_its_order_and_one_may_be_alone(described:
     assert [each.name for each in both.checkers] == ["sh (number 1)", "sh (number 2)", "cat"]
     assert (both.second, one.second) == ("sh (number 1) and sh (number 2) and cat", "sh")
     assert described(checkers=[]).checkers == ()
+    reader = described(checkers=[sh("cat {export}", reads="export"), sh("exit 3")])
+    assert [each.reads_export for each in reader.checkers] == [True, False]
 
 
 def test_the_same_words_in_other_commands_are_other_checkers(described: Described) -> None:
@@ -69,8 +71,9 @@ def test_the_same_words_in_other_commands_are_other_checkers(described: Describe
         ([{"command": "/bin/sh"}], "checkers, number 1: command must be a list of strings"),
         ([{"command": []}], "checkers, number 1: command must be a list of strings"),
         ([sh("true", read="module")], "checkers, number 1: must be a table with the keys"),
-        ([sh("true", reads="export")], "checkers, number 1: the farm writes no exports; name a script that"),
-        ([sh("true", reads="olean")], 'checkers, number 1: reads must be "module"'),
+        ([sh("true", reads="export")], "number 1: a command with {export} has reads"),
+        ([sh("cat {export}")], "number 1: a command with {export} has reads"),
+        ([sh("true", reads="olean")], 'checkers, number 1: reads must be "module" or "export"'),
         ([sh("true"), {"command": ["/bin/none"]}], "checkers, number 2: /bin/none does not exist"),
     ],
 )

@@ -33,7 +33,7 @@ from farm_workers.lean.way import FIRST_LOAD, Question
 
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
-_DECLARED = "declared"
+_DECLARED, _EXPORT = "declared", "export.ndjson"
 #: Exit statuses of an audit that printed an answer: no finding, some findings, a malformed file.
 _ANSWERED = (0, 1, 4)
 #: The most lists of imported names in the cache, and their most bytes; Mathlib's list takes some 20 MB.
@@ -181,18 +181,50 @@ class Boxed:
         return Replay(accepted=run.exit_status == 0, said=said, checker=checker.name)
 
     def _checked(self, module: Path, checker: KernelChecker, question: Question) -> Execution:
+        if not checker.reads_export:
+            return self._commanded(module, checker, question)
+        with fresh_folder(self._isolation.folder) as workshop:
+            made = workshop / "made"
+            made.mkdir()
+            self._export(module, made / _EXPORT, question)
+            with self._shown({_EXPORT: (made / _EXPORT).read_bytes()}) as shown:
+                return self._commanded(module, checker, question, shown / _EXPORT)
+
+    def _export(self, module: Path, into: Path, question: Question) -> None:
+        """Write the export of a module. Raises KernelLimit beyond the question's limits, and BoxFailed."""
+        roots = _roots(question.environment)
+        run = self._run(
+            "export",
+            [str(module), str(into), *map(str, roots)],
+            limits=question.limits,
+            visible=[module.parent, *roots],
+            writable=into.parent,
+        )
+        if run.limit is not None:
+            raise KernelLimit.of(run)
+        if run.box_error is not None or run.exit_status != 0:
+            said = run.stderr.decode(errors="replace").strip()[-500:]
+            how = run.box_error or f"status {run.exit_status}"
+            raise BoxFailed(f"the module could not be exported for a checker ({how}): {said}")
+
+    def _commanded(
+        self, module: Path, checker: KernelChecker, question: Question, export: Path | None = None
+    ) -> Execution:
+        """Return the run of a checker's command on a module, and on its export if there is one."""
         environment = question.environment
         given = {
             "{module}": module.stem,
             "{olean}": str(module),
             "{path}": ":".join(environment.lean_path),
+            **({} if export is None else {"{export}": str(export)}),
         }
+        shown = [] if export is None else [export.parent]
         return box.run(
             [functools.reduce(_filled, given.items(), word) for word in checker.command],
             isolation=self._isolation,
             limits=question.limits,
             environment={"LEAN_PATH": ":".join([str(module.parent), *environment.lean_path])},
-            visible=(*environment.folders, *checker.visible, module.parent),
+            visible=(*environment.folders, *checker.visible, module.parent, *shown),
             cancelled=question.cancelled,
         )
 

@@ -168,8 +168,11 @@ def _manifest(table: Keys) -> Path | None:
 
 def _carried(table: Keys, parts: Parts) -> dict[str, Value]:
     keys = {key: table[key] for key in _CARRIED if key in table}
-    if len(parts.checkers) > 1:
-        raise UsageError("checkers: several cannot be packed; name one, or copy the environment by hand")
+    if len(parts.checkers) > 1 or any(each.reads_export for each in parts.checkers):
+        raise UsageError(
+            "checkers: several, and one that reads exports, cannot be packed; name one that reads modules, "
+            "or copy the environment by hand"
+        )
     for checker in parts.checkers:
         toolchain = f"{own_folder(parts.toolchain.lean)}/"
         words = [word.replace(toolchain, _HERE, 1) for word in checker.command]

@@ -29,6 +29,8 @@ _KEYS = frozenset(
 
 #: The keys that name checkers: one, or a list.
 _CHECKERS = ("checker", "checkers")
+#: Stands in a checker's command for the file of an export.
+_EXPORT = "{export}"
 
 
 def tables(file: Path, *, required: bool) -> dict[str, object]:
@@ -280,14 +282,13 @@ def _listed(place: str, described: object) -> KernelChecker:
     words, reads = described.get("command"), described.get("reads", "module")
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise SettingsError(f"{place}: command must be a list of strings")
-    if reads == "export":
+    if reads not in ("module", "export"):
+        raise SettingsError(f'{place}: reads must be "module" or "export"')
+    if (reads == "export") != any(_EXPORT in word for word in words):
         raise SettingsError(
-            f"{place}: the farm writes no exports; name a script that runs lean4export on {{module}}, then "
-            'the kernel, with reads = "module"'
+            f'{place}: a command with {_EXPORT} has reads = "export", and no other has; correct one'
         )
-    if reads != "module":
-        raise SettingsError(f'{place}: reads must be "module"')
-    return _checker(place, words)
+    return replace(_checker(place, words), reads_export=reads == "export")
 
 
 def _checker(place: str, words: list[str]) -> KernelChecker:

@@ -23,15 +23,18 @@ class KernelChecker:
     """A command that has the kernel check a compiled module, for the tier kernel.
 
     In `command`, ``{module}`` stands for the module's name, ``{olean}`` for its file and ``{path}`` for the
-    environment's folders, with colons. Status 0 accepts the module, 1 rejects it. `visible` are the paths
-    that the command must be able to read besides the environment. `name` is for people. `is_ours` marks the
-    farm's own replay, which adds nothing to a seal: the kernel is the same.
+    environment's folders, with colons; ``{export}`` stands for a text with the module and all that it rests
+    on (`farm_workers.audit.export`), which is written if `reads_export`. Status 0 accepts the module, 1
+    rejects it. `visible` are the paths that the command must be able to read besides the environment. `name`
+    is for people. `is_ours` marks the farm's own replay, which adds nothing to a seal: the kernel is the
+    same.
     """
 
     name: str
     command: tuple[str, ...]
     visible: tuple[Path, ...]
     is_ours: bool = False
+    reads_export: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
