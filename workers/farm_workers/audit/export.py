@@ -190,7 +190,8 @@ class _Writer:
 
     def _needed(self, unit: tuple[Name, ...]) -> list[Name]:
         """Return the constants that the terms of a unit mention, in the order of the file."""
-        found = dict.fromkeys([("Eq",)] if unit[0] == _QUOTIENT[0][0] else ())
+        first: list[Name] = [("Eq",)] if unit[0] == _QUOTIENT[0][0] else []
+        found = dict.fromkeys(first)
         for name in unit:
             olean = self._homes[name].olean
             seen, todo = set[int](), list(self._constant(name).expressions())
