@@ -12,7 +12,6 @@ from typer import Option
 
 from farm import log, tracing
 from farm.cli import (
-    bundling,
     filling,
     keys,
     metrics,
@@ -55,7 +54,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving, bundling),
+    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving),
     filling,
     *(serving, operating, keys, metrics),
 )

@@ -225,6 +225,11 @@ def look_at_item(item: str, *, wait_seconds: float = 0.0) -> Request:
 _DECLARATIONS_SECONDS = 60.0
 
 
+def bundle(item: str) -> Request:
+    """Return the request for the files with which others check an item."""
+    return Request(method="GET", path=f"/v1/items/{quote(item, safe='')}/bundle")
+
+
 def declarations(contains: str, *, environment: str | None, most: int) -> Request:
     """Return the request for the declarations of an environment whose names contain all words of a text."""
     parameters: dict[str, str | float] = {"contains": contains, "most": most}

@@ -345,6 +345,14 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Bundle:
+    """A proved item as text files by their names, with which others check it without the farm."""
+
+    item: str
+    files: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Declaration:
     """A declaration: its name as Lean reads it, its kind in Lean's words, and the module that has it."""
 
@@ -439,6 +447,11 @@ def parse_environments(answer: object) -> list[Environment]:
 def parse_declarations(answer: object) -> Declarations:
     """Return the declarations that the service found."""
     return _decoded(Declarations, _mapping(answer))
+
+
+def parse_bundle(answer: object) -> Bundle:
+    """Return a bundle."""
+    return _decoded(Bundle, _mapping(answer))
 
 
 def parse_cancelled(answer: object) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -104,6 +105,18 @@ class TestAsking:
         for accept, reward in ((["unchecked"], 1.0), (["native"], 0.0)):
             (found,) = service.post(program(PROVED, 2), accept=accept, wait_seconds=120)["items"]
             assert (found["verdict"], found["reward"], found["weaker"]) == ("proved", reward, ["unchecked"])
+
+    def test_a_proved_item_is_had_as_files_and_no_other_is(self, service: Service) -> None:
+        items = [stated(RIGHT), stated("exact h"), program(PROVED, 2)]
+        ids = seen(service.post(*items, wait_seconds=120)["items"], "id")
+        bundle = service.get(f"/v1/items/{ids[0]}/bundle")
+        files = bundle["files"]
+        assert (bundle["item"], json.loads(files["verdict.json"])["verdict"]) == (ids[0], "proved")
+        assert (RIGHT in files["Solution.lean"], "sorry" in files["Challenge.lean"]) == (True, True)
+        for item, why in ((ids[1], "is not proved"), (ids[2], "compared with no statement")):
+            (fault,) = service.get(f"/v1/items/{item}/bundle", status=422)["detail"]
+            assert why in fault["msg"]
+        service.get(f"/v1/items/{ids[0]}9/bundle", status=404)
 
     def test_what_takes_long_is_asked_for_again(self, service: Service) -> None:
         slow = program(ENDLESS, 3, timeout=3)

@@ -447,7 +447,7 @@ def test_what_the_kernels_disagree_about_is_recorded_at_once_and_logged_as_an_er
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     other = KernelChecker(name="other", command=("/bin/sh", "-c", "echo no; exit 1"), visible=())
-    doubted = dataclasses.replace(core, digest="doubted", checker=other)
+    doubted = dataclasses.replace(core, digest="doubted", checkers=(other,))
     with new_context(database, doubted, checker) as context:
         run_id = load(context.store, tmp_path / "a.jsonl", entry(PROVED, 1))
         work(context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import Candidate, JudgedCandidate, failed
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
 from farm_workers.sessions.sessions import Sessions
@@ -104,16 +105,19 @@ class Checker:
         *,
         cancelled: box.Cancelled = box.never,
         way: str | None = None,
+        keep: Callable[[bytes], None] | None = None,
     ) -> Report:
         """Run Lean on a program and return the report; no behaviour of the program raises an exception.
 
         Lean does not run a program that the policy rejects. Without an assurance the report has no audit.
-        `cancelled` is polled; once it returns true, the check ends and its report has a box error.
+        `cancelled` is polled; once it returns true, the check ends and its report has a box error. `keep` is
+        called with the module that the kernel was given, whole and readable by others, if a seal accepts it.
 
         The stages are called here and in the next two methods: fallback; policy and context; compile, seal
         and second kernel, or blame.
         """
-        return self._fallbacks.judged(Candidate.of(check, environment, cancelled, way))
+        candidate = Candidate.of(check, environment, cancelled, way)
+        return self._fallbacks.judged(candidate if keep is None else replace(candidate, keep=keep))
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""
@@ -138,11 +142,13 @@ class Checker:
                 )
         return self._blame.blamed(compiled)
 
-    def ask_checker(self, check: Check, environment: LeanEnvironment, *, way: str) -> Report:
-        """Run Lean on a canary and return the report with the answer of the environment's checker alone."""
+    def ask_checker(
+        self, check: Check, environment: LeanEnvironment, checker: KernelChecker, *, way: str
+    ) -> Report:
+        """Run Lean on a canary and return the report with the answer of one of the checkers alone."""
         candidate = Candidate.of(check, environment, box.never, way)
         with self._compiling.compiled(candidate) as compiled:
             module = compiled.reply.module
             if not compiled.needs_seal or module is None:
                 return compiled.report
-            return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question))
+            return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question, checker))

@@ -58,7 +58,11 @@ class Sealing:
             return Sealed(audit=_NOT_LISTED)
         sealable = self._sealable(compiled, reply.module)
         with tracing.step("farm.seal"):
-            return self._forked_or_boxed(sealable)
+            sealed = self._forked_or_boxed(sealable)
+        candidate = compiled.candidate
+        if candidate.keep is not None and sealed.module is not None:
+            candidate.keep(sealed.module)
+        return sealed if candidate.needs_second_kernel else replace(sealed, module=None)
 
     def _sealable(self, compiled: Compiled, module: BinaryIO) -> Sealable:
         """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
@@ -74,7 +78,7 @@ class Sealing:
             question=question,
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
-            needs_second_kernel=candidate.needs_second_kernel,
+            returns_module=candidate.needs_whole_module,
             task=check.task,
             answers=asked(check.task, challenge, check.challenge),
             parent=self._parent(candidate),
