@@ -273,7 +273,8 @@ def _seal(
         kernel, calls = replace(kernel, compiled=compiler.apart(calls)), place.native_calls
         os.setpgid(0, 0)  # the image ends these forks with the seal
     if request.answers and calls:
-        seconds = min(_PRINTING_SECONDS, 0.5 * (asked["cpu_seconds"] - time.process_time()))
+        left = 0.5 * (asked["cpu_seconds"] - time.process_time())
+        seconds = min(_PRINTING_SECONDS, left) if asked["cpu_seconds"] >= 0 else _PRINTING_SECONDS
         printed = printer(frontend.lean, compiler.context, calls, seconds)
         kernel, calls = replace(kernel, printed=printed), place.native_calls
         os.setpgid(0, 0)
