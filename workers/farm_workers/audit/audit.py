@@ -20,6 +20,7 @@ from farm_workers.audit.findings import Findings, ModuleFinding, Word, found
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
+from farm_workers.audit.rests import with_sorry
 from farm_workers.audit.standing import permits
 from farm_workers.audit.statement import StatementComparison, below, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
@@ -470,9 +471,10 @@ def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:
     """Yield the constants of the module in which there is a sorry."""
     if case.rules.mentioned is not None and SORRY not in case.rules.mentioned:
         return
+    found = with_sorry(case.submission, case.submission.names)
     for name in case.submission.names:
         constant = case.submission.constant(name)
-        if constant is not None and mentions(case.reading, constant.expressions(), SORRY):
+        if constant is not None and name in found:
             yield name, constant
 
 
