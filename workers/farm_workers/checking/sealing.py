@@ -71,6 +71,7 @@ class Sealing:
             needs_second_kernel=candidate.needs_second_kernel,
             task=check.task,
             answers=asked(check.task, challenge, check.challenge),
+            forbidden=() if candidate.bans is None else candidate.bans.constants,
         )
 
     def _statement(self, candidate: Candidate) -> bytes | None:

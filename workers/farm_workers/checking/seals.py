@@ -79,6 +79,7 @@ class Sealable:
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
     Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
     `answers` are the definitions that the module may give, and the demands on them, None if there are none.
+    `forbidden` are constants that the proof must not reach.
     """
 
     module: int
@@ -91,6 +92,7 @@ class Sealable:
     needs_second_kernel: bool = False
     task: Task = field(default_factory=Task)
     answers: AnswersAsked | None = None
+    forbidden: Sequence[str] = ()
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -172,6 +174,7 @@ class Seals:
         assurance = sealable.assurance
         asked = {
             "axioms": list(assurance.axioms),
+            "forbidden": list(sealable.forbidden),
             "native": assurance.native,
             "parts_from": sealable.parts_from,
             **asked_of(sealable),
