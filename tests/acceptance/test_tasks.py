@@ -99,7 +99,7 @@ def test_lines_and_runs_forbid_together_and_lines_say_whether_choice_is_used(
     refused = farm("submit", manifest, "--tier", "lean", "--new-run")
     assert refused.returncode == 2
     assert 'm.jsonl:3: field "forbid": the tier lean' in refused.stderr, refused.stderr
-    unknown = write(tmp_path / "n.jsonl", [{**ROW, "generation": PLAIN, "forbid": ["nothing.at.all"]}])
+    unknown = write(tmp_path / "n.jsonl", {**ROW, "generation": PLAIN, "forbid": ["nothing.at.all"]})
     assert farm("submit", unknown, "--wait").returncode == 3
     (line,) = map(json.loads, unknown.read_text().splitlines())
     assert line["farm"]["reason"] == "bad_challenge"

@@ -48,8 +48,8 @@ def forbidden_uses(
 def _stated(module: Module, reading: Reading, pair: StatementComparison, roots: Sequence[Name]) -> set[Name]:
     """Return the constants that the roots' types name, directly or by way of the dataset's constants."""
     walk, seen = Walk(reading), set[Name]()
-    for constant in filter(None, map(module.constant, roots)):
-        seen |= walk.constants(constant.type)[0]
+    for root in filter(None, map(module.constant, roots)):
+        seen |= walk.constants(root.type)[0]
     todo = list(seen)
     while todo:
         name = todo.pop()
