@@ -30,7 +30,7 @@ class TaskFields(TypedDict, total=False):
     `answers` demands or forbids values for the definitions that the statement leaves open.
     `answer_must` is their form, and `expected_answer` their value as a Lean text, or the values by name.
     With `declarations` the result lists the program's declarations. Those in `permit_sorry`, all for true,
-    may contain a sorry: such a proof is *partial*.
+    may contain a sorry: such a proof is *partial*. It must not use the tactics and constants of `forbid`.
     """
 
     axioms: Sequence[str]
@@ -39,6 +39,7 @@ class TaskFields(TypedDict, total=False):
     answers: bool
     answer_must: Literal["numeral", "numerals"] | AnswerForm
     expected_answer: str | Mapping[str, str]
+    forbid: Sequence[str]
 
 
 class Fields(TaskFields, total=False):

@@ -117,6 +117,7 @@ class TaskFields(Exact):
     answers: Annotated[bool, Field(strict=True)] | None = None
     answer_must: Literal["numeral", "numerals"] | AnswerForm | None = None
     expected_answer: str | dict[Word, str] | None = None
+    forbid: list[Word] | None = None
 
     @model_validator(mode="after")
     def _has_a_task(self) -> Self:

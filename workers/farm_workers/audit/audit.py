@@ -17,6 +17,7 @@ from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safe
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.families import require_families
 from farm_workers.audit.findings import Findings, ModuleFinding, Word, found
+from farm_workers.audit.forbidden import forbidden_uses
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
@@ -52,7 +53,8 @@ class Rules:
     theorems that the challenge leaves open below that line and column have to be proved. Constants that are
     `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
     begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
-    open and the module may give, None if there are none.
+    open and the module may give, None if there are none. `forbidden` are constants that the proof must not
+    reach, unless its statement does.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -69,6 +71,7 @@ class Rules:
     permitted: Collection[str] = ()
     statement_from: tuple[int, int] | None = None
     answers: AnswerRules | None = None
+    forbidden: Collection[Name] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -363,9 +366,16 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
         seen |= new
         todo += new
     reach.rests_on_sorry_of = _open_below(case, target, seen, admitted)
+    reach.findings += _forbidden(case, roots, seen)
     reach.axioms.sort(key=shown)
     reach.findings.sort(key=lambda each: (_ORDER[each.word], each.sentence))
     return reach
+
+
+def _forbidden(case: _Case, roots: list[Name], reached: set[Name]) -> Iterator[ModuleFinding]:
+    """Yield a finding for each forbidden constant that the proofs of the roots use."""
+    if names := reached.intersection(case.rules.forbidden):
+        yield from forbidden_uses(case.submission, case.reading, case.pair, roots, names)
 
 
 def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from farm.judging.audit import Audit
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm_workers.box import once as box
@@ -18,12 +19,13 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.fallback import Fallbacks
+from farm_workers.checking.forbidding import Forbidding, LimitReached
 from farm_workers.checking.policy import screened
 from farm_workers.checking.sealing import Sealing
 from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
-from farm_workers.checking.stages import Candidate, JudgedCandidate, failed
+from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
@@ -73,6 +75,7 @@ class Checker:
         self._compiling = Compiling(self._runner)
         self._sealing = Sealing(Seals(isolation, self._runner.images), boxed, challenges)
         self._second_kernel = SecondKernel(boxed)
+        self._forbidding = Forbidding(self._runner)
         self._blame = Blame(challenges)
 
     def __enter__(self) -> Checker:
@@ -135,12 +138,18 @@ class Checker:
 
         Raises NotShared if the program has to be compiled without its shared context.
         """
+        try:
+            candidate = self._forbidding.read(candidate)
+        except LimitReached as limit:
+            return Report(run=limit.run, tier=candidate.assurance.tier)
         with self._compiling.compiled(candidate) as compiled:
             if compiled.needs_seal:
-                return compiled.audited(
-                    lambda: self._second_kernel.confirmed(self._sealing.sealed(compiled), candidate.question)
-                )
+                return compiled.audited(lambda: self._audited(compiled))
         return self._blame.blamed(compiled)
+
+    def _audited(self, compiled: Compiled) -> Audit:
+        sealed = self._forbidding.held(compiled, self._sealing.sealed(compiled))
+        return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
     def ask_checker(
         self, check: Check, environment: LeanEnvironment, checker: KernelChecker, *, way: str

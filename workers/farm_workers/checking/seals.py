@@ -80,7 +80,7 @@ class Sealable:
     Lean drops some. With `returns_module` the rebuilt module is returned with its audit. `answers` are the
     definitions that the module may give, and the demands on them, None if there are none. For an answer to
     one hole of several, `parent` is the compiled module of the program with all of them, and `hole` the line
-    and column of that one.
+    and column of that one. `forbidden` are constants that the proof must not reach.
     """
 
     module: int
@@ -95,6 +95,7 @@ class Sealable:
     answers: AnswersAsked | None = None
     parent: bytes | None = None
     hole: tuple[int, int] | None = None
+    forbidden: Sequence[str] = ()
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -178,6 +179,7 @@ class Seals:
         assurance = sealable.assurance
         asked = {
             "axioms": list(assurance.axioms),
+            "forbidden": list(sealable.forbidden),
             "native": assurance.native,
             "parts_from": sealable.parts_from,
             **asked_of(sealable),
