@@ -1,4 +1,4 @@
-"""Checking step, bans: what a check forbids, and what its program does against it. Pure."""
+"""Checking step, bans: holds the forbidden names of a check, sorted, and the faults of its program. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNLISTED = "Lean left no list of the tactics that it ran, so none can be ruled 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bans:
-    """What the forbidden names of a check are in its environment, and the faults of its program's text.
+    """The forbidden names of a check, sorted by their meaning in its environment, and the faults of its text.
 
     `constants` are names that the proof must not reach, `tokens` the first words and `kinds` the kinds of
     syntax that it must not use; `unknown` names are none of these. `faults` has a sentence for each place

@@ -1,4 +1,4 @@
-"""Checking step, forbidden names: has a fork say what they are, and read the program without running it."""
+"""Checking step, forbidden names: has a fork look them up, and read the program without running it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class LimitReached(Exception):
 
 
 class Forbidding:
-    """Holds programs against what their checks forbid; thread-safe."""
+    """Compares programs with the bans of their checks; thread-safe."""
 
     def __init__(self, runner: LeanRunner) -> None:
         self._runner = runner
 
     def read(self, candidate: Candidate) -> Candidate:
-        """Return the candidate with what its check forbids, itself if that is nothing.
+        """Return the candidate with the bans of its check, itself if there are none.
 
         Raises BadTask for a name that is neither a constant nor a tactic, LimitReached, and BoxFailed
         when the farm fails or Lean cannot be forked.
@@ -81,7 +81,7 @@ class Forbidding:
         return Bans(constants=names, tokens=names, kinds=names, unknown=(), faults=(_UNREAD,))
 
     def held(self, compiled: Compiled, sealed: Sealed) -> Sealed:
-        """Return a sealed module with what its program does against the bans. Raises BoxFailed."""
+        """Return a sealed module with the findings of its bans. Raises BoxFailed."""
         bans, reply = compiled.candidate.bans, compiled.reply
         if bans is None:
             return sealed
