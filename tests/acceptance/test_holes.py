@@ -225,6 +225,15 @@ def test_holes_below_a_context_and_without_a_statement_are_filled(
     assert answered(checker, core, bare, "exact absurd h sorry", statement="").outcome is Outcome.REJECTED
 
 
+def test_holes_are_judged_where_lean_cannot_be_forked(checker: Checker, core: LeanEnvironment) -> None:
+    unforked = replace(core, digest="unforked", lean=(*core.lean, "-M4096"))
+    _, hole, _ = holes(checker, core, f"{HEADER}{LEMMA}{STATEMENT}\n{DRAFT}\n")
+    assert answered(checker, unforked, hole, "exact h").outcome is Outcome.PARTIAL
+    for trick in ("exact absurd h sorry", TRICKS["the rest is another theorem"][1]):
+        found = answered(checker, unforked, hole, trick)
+        assert (found.outcome, "besides those of the other holes" in found.detail) == (Outcome.REJECTED, True)
+
+
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(each) for each in path.read_text().splitlines()]
 
