@@ -179,6 +179,7 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
         {"audit": finding("answer_missing"), "messages": (SORRY,)},
         Reason.ANSWER_MISSING,
     ),
+    ("a permitted sorry", sealed(permitted=("helper",)), Reason.PARTIAL),
     ("refused by the kernel", replayed(False, "declaration type mismatch"), Reason.KERNEL),
     ("refused by the kernel, tier audit", {"tier": "audit", **replayed(False, "no")}, Reason.KERNEL),
     ("accepted by two kernels", rechecked(True), Reason.OK),
