@@ -169,6 +169,12 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
         {"audit": finding("malformed_olean")},
         Reason.MALFORMED_OLEAN,
     ),
+    ("an open definition", {"audit": finding("answer_missing")}, Reason.ANSWER_MISSING),
+    ("an answer of another form", {"audit": finding("answer_shape")}, Reason.ANSWER_SHAPE),
+    ("another answer", {"audit": finding("answer_differs")}, Reason.ANSWER_DIFFERS),
+    ("an answer nobody can compare", {"audit": finding("answer_undecided")}, Reason.ANSWER_UNDECIDED),
+    ("what is asked cannot be", {"task_error": "No such definition."}, Reason.BAD_CHALLENGE),
+    ("an open definition that Lean warns of", {"audit": finding("answer_missing"), "messages": (SORRY,)}, Reason.ANSWER_MISSING),
     ("refused by the kernel", replayed(False, "declaration type mismatch"), Reason.KERNEL),
     ("refused by the kernel, tier audit", {"tier": "audit", **replayed(False, "no")}, Reason.KERNEL),
     ("accepted by two kernels", rechecked(True), Reason.OK),
@@ -241,7 +247,7 @@ def test_only_what_would_come_out_the_same_again_is_reproducible(reason: Reason)
 
 @pytest.mark.parametrize("reason", Reason)
 def test_only_a_failure_that_may_pass_is_tried_again(reason: Reason) -> None:
-    final = {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE}
+    final = {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED}
     expected = OUTCOMES[reason] is Outcome.JUDGE_ERROR and reason not in final
     assert Verdict(outcome=OUTCOMES[reason], reason=reason, detail="").is_tried_again is expected
 
