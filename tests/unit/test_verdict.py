@@ -174,7 +174,11 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("another answer", {"audit": finding("answer_differs")}, Reason.ANSWER_DIFFERS),
     ("an answer nobody can compare", {"audit": finding("answer_undecided")}, Reason.ANSWER_UNDECIDED),
     ("what is asked cannot be", {"task_error": "No such definition."}, Reason.BAD_CHALLENGE),
-    ("an open definition that Lean warns of", {"audit": finding("answer_missing"), "messages": (SORRY,)}, Reason.ANSWER_MISSING),
+    (
+        "an open definition that Lean warns of",
+        {"audit": finding("answer_missing"), "messages": (SORRY,)},
+        Reason.ANSWER_MISSING,
+    ),
     ("refused by the kernel", replayed(False, "declaration type mismatch"), Reason.KERNEL),
     ("refused by the kernel, tier audit", {"tier": "audit", **replayed(False, "no")}, Reason.KERNEL),
     ("accepted by two kernels", rechecked(True), Reason.OK),
