@@ -154,13 +154,11 @@ def _target(verdict: StoredVerdict) -> str:
 def _config(verdict: StoredVerdict, stated: StatedLine) -> dict[str, object]:
     """Return comparator's configuration."""
     more = verdict.audit.axioms if verdict.audit and stated.native else ()
-    answers = [each.name for each in verdict.audit.answers] if verdict.audit else []
     return {
         "challenge_module": CHALLENGE,
         "solution_module": SOLUTION,
         "theorem_names": [_target(verdict)],
         "permitted_axioms": sorted({*stated.axioms, *more}),
-        **({"definition_names": sorted(answers)} if answers else {}),
         "enable_nanoda": False,
     }
 
