@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any, cast
 
 from farm import documents
@@ -14,6 +15,15 @@ from farm.errors import UsageError
 _LONGEST_NAME, _MOST_CHARACTERS = 400, 10_000
 #: The forms that an answer can be asked for in.
 FORMS = ("numeral", "numerals")
+
+
+class Kind(StrEnum):
+    """What the answer of a line has to do: prove the statement or its negation; or there is no answer."""
+
+    PROVE = "prove"
+    DISPROVE = "disprove"
+    EITHER = "either"
+    STATEMENT = "statement"
 
 
 class TaskFault(ValueError):
@@ -41,7 +51,8 @@ class Task:
     `answer_must`, their form, and `expected_answer` demand them too. The latter has Lean texts of equal
     values by the names of the definitions; "" stands for the name of the only one. With `declarations` the
     result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
-    ``*``.
+    ``*``. `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with
+    ``either`` one of the two, and with ``statement`` the statement alone is examined.
     """
 
     axioms: tuple[str, ...] | None = None
@@ -50,6 +61,7 @@ class Task:
     answers: bool | None = None
     answer_must: AnswerForm | None = None
     expected_answer: dict[str, str] | None = None
+    task: str | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> Task:
@@ -73,6 +85,17 @@ class Task:
         return Task(**{name: getattr(run, name) if value is None else value for name, value in own.items()})
 
     @property
+    @property
+    def kind(self) -> Kind:
+        """What the answer has to do."""
+        return Kind(self.task or Kind.PROVE)
+
+    @property
+    def excluded(self) -> str | None:
+        """The first field that asks of a proof what no other task can give, None if none does."""
+        names = () if self.kind is Kind.PROVE else (*OF_ANSWERS, "declarations", "permit_sorry")
+        return next((name for name in names if getattr(self, name) is not None), None)
+
     def reads_open_modules(self) -> bool:
         """Whether a module is audited although Lean warns of a sorry."""
         return bool(self.declarations or self.permit_sorry)
@@ -80,6 +103,8 @@ class Task:
     @property
     def needs_audit(self) -> str | None:
         """A field that only the audit of a compiled module can answer, None if none is asked."""
+        if self.kind is not Kind.PROVE:
+            return "task"
         if self.answers is not None:  # false forbids them
             return "answers"
         return next((name for name in AUDITED if getattr(self, name)), None)
@@ -94,6 +119,8 @@ class Task:
     def stored(self) -> str | None:
         """The task as canonical JSON without its defaults, None for one that asks for nothing more."""
         asked = {name: value for name, value in documents.encoded(self).items() if value is not None}
+        if self.kind is Kind.PROVE:
+            asked.pop("task", None)
         return json.dumps(asked, sort_keys=True, separators=(",", ":")) if asked else None
 
     @classmethod
@@ -170,6 +197,12 @@ def _texts(field: str, value: object) -> dict[str, str]:
     return found
 
 
+def _kind(field: str, value: object) -> str:
+    if value not in list(Kind):
+        raise TaskFault(field, f"{value!r} is no task"[:100], f"write one of {', '.join(Kind)}")
+    return str(value)
+
+
 #: The fields about answers, which need a statement.
 OF_ANSWERS = ("answers", "answer_must", "expected_answer")
 #: The fields that only an audit of the compiled module can answer.
@@ -182,6 +215,7 @@ _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "expected_answer": _texts,
     "declarations": _whether,
     "permit_sorry": _permitted,
+    "task": _kind,
 }
 
 #: Why a task is refused on the tier lean, and the remedy.

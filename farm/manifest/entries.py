@@ -17,6 +17,7 @@ from farm.manifest.entry import Entry
 from farm.manifest.faults import Faults
 from farm.manifest.lines import Fingerprint, Lines, encoding_of, opened, printable, unmarked, unusable
 from farm.task import TASK_FIELDS, Task, TaskFault
+from farm.task import Kind as Asks
 
 FIELDS = frozenset(
     {
@@ -197,7 +198,8 @@ def _refuse_doubles(pairs: tuple[tuple[str, object], ...]) -> None:
 def _entry(
     path: str, line: int, fields: Mapping[str, object], *, reassemble: bool, may_lack_answer: bool
 ) -> Entry:
-    proof = _brought(fields)
+    proof, task = _brought(fields), _task(fields)
+    may_lack_answer = may_lack_answer or task.kind is Asks.STATEMENT
     needed = reassemble or not proof
     context = _text(fields, "context") or ""
     if (fault := fault_of(context, _text(fields, "header") or "")) is not None:
@@ -215,7 +217,7 @@ def _entry(
         environment=_text(fields, "environment"),
         timeout=_timeout(fields),
         group=_text(fields, "group"),
-        task=_task(fields),
+        task=task,
     )
 
 

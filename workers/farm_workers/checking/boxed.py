@@ -100,7 +100,7 @@ class Boxed:
             _write(shown / name, content)
         words = [str(shown / _MODULE), "--axioms", ",".join(assurance.axioms)]
         words += ["--imported", str(shown / _NAMES), "--imported-axioms", str(shown / _AXIOMS)]
-        words += ["--native"] * assurance.native
+        words += ["--native"] * assurance.native + ["--states"] * sealable.states
         words += _asked(sealable)
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from farm.judging.audit import Audit
 from farm.judging.job import Check
 from farm.judging.report import Report
+from farm.task import Kind
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
@@ -17,12 +19,14 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.fallback import Fallbacks
+from farm_workers.checking.negation import judged_as_both
 from farm_workers.checking.policy import screened
 from farm_workers.checking.sealing import Sealing
 from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
-from farm_workers.checking.stages import Candidate, JudgedCandidate, failed
+from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
+from farm_workers.checking.statements import Statements
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
@@ -73,6 +77,7 @@ class Checker:
         self._sealing = Sealing(Seals(isolation, self._runner.images), boxed, challenges)
         self._second_kernel = SecondKernel(boxed)
         self._blame = Blame(challenges)
+        self._statements = Statements(self._compiling, self._stated, self._fallbacks.judged)
 
     def __enter__(self) -> Checker:
         return self
@@ -110,10 +115,16 @@ class Checker:
         Lean does not run a program that the policy rejects. Without an assurance the report has no audit.
         `cancelled` is polled; once it returns true, the check ends and its report has a box error.
 
-        The stages are called here and in the next two methods: fallback; policy and context; compile, seal
-        and second kernel, or blame.
+        The stages are called here and in the next two methods: fallback, for a statement and its negation or
+        for a statement alone; policy and context; compile, seal and second kernel, or blame.
         """
-        return self._fallbacks.judged(Candidate.of(check, environment, cancelled, way))
+        candidate = Candidate.of(check, environment, cancelled, way)
+        if check.task.kind is Kind.STATEMENT:
+            return self._statements.examined(candidate)
+        if check.task.kind is Kind.EITHER:
+            return judged_as_both(self._fallbacks.judged, candidate)
+        report = self._fallbacks.judged(candidate)
+        return replace(report, negates=True) if check.task.kind is Kind.DISPROVE else report
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""
@@ -137,6 +148,11 @@ class Checker:
                     lambda: self._second_kernel.confirmed(self._sealing.sealed(compiled), candidate.question)
                 )
         return self._blame.blamed(compiled)
+
+    def _stated(self, compiled: Compiled) -> Audit:
+        """Have the module of a statement alone sealed, for its facts."""
+        sealed = self._sealing.sealed(compiled, states=True)
+        return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
     def ask_checker(self, check: Check, environment: LeanEnvironment, *, way: str) -> Report:
         """Run Lean on a canary and return the report with the answer of the environment's checker alone."""

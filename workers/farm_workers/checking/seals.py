@@ -79,6 +79,7 @@ class Sealable:
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
     Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
     `answers` are the definitions that the module may give, and the demands on them, None if there are none.
+    With `states` the module is the statement's own, of which only the facts are asked.
     """
 
     module: int
@@ -91,6 +92,7 @@ class Sealable:
     needs_second_kernel: bool = False
     task: Task = field(default_factory=Task)
     answers: AnswersAsked | None = None
+    states: bool = False
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -101,7 +103,7 @@ class Sealable:
     @property
     def ends(self) -> tuple[int, int] | None:
         """The end of the statement: line, from 1, and column, from 0; None without a statement."""
-        if self.challenge is None:
+        if self.challenge is None and not self.states:
             return None
         text = self.stated.rstrip()
         return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
@@ -178,6 +180,7 @@ class Seals:
             "answers": sealable.answers,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
+            "states": sealable.states,
             "accounts": sealable.question.keeps_examples,
             "declared": sealable.declared,
         }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm_workers.audit.answers import AnswerRules, AnswersAsked
-from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
+from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.findings import MOST_FINDINGS, Findings, ModuleFinding, Word, found, malformed
@@ -38,7 +38,8 @@ class SealRequest:
     module's declarations, and the kernel checks the module even where some of them are at fault. `answers`
     are the open definitions that the module may give, and the demands on them, None if there are none. With
     `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some
-    from the module, and is None otherwise. With `replay` the kernel checks the module. The sealed module is
+    from the module, and is None otherwise. With `replay` the kernel checks the module. With `states` there is
+    no proof: the module is a challenge's own, and the facts are those of its statement. The sealed module is
     written to the descriptor `into`.
     """
 
@@ -57,6 +58,7 @@ class SealRequest:
     accounts: bool = False
     declared: Sequence[str] | None = None
     replay: bool = True
+    states: bool = False
     into: int | None = None
     budget: int = BUDGET
 
@@ -89,7 +91,10 @@ def _sealed(
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         rules = _rules(lean, kernel, request, rebuilt)
         challenge = None if request.challenge is None else Module(Olean(request.challenge, request.budget))
-        findings = _audited(sealed, challenge, request, rules)
+        if request.states:
+            findings = audit_statement(sealed, rules, written=module, ends=_place(request.ends))
+        else:
+            findings = _audited(sealed, challenge, request, rules)
         findings = _with_original(findings, module, rebuilt)
         if request.accounts:
             findings = _with(findings, unchecked(module, rebuilt.left_out))
