@@ -93,9 +93,10 @@ class Task:
     @property
     def excluded(self) -> str | None:
         """The first field that asks of a proof what no other task can give, None if none does."""
-        names = () if self.kind is Kind.PROVE else (*OF_ANSWERS, "declarations", "permit_sorry")
+        names = () if self.kind is Kind.PROVE else AUDITED
         return next((name for name in names if getattr(self, name) is not None), None)
 
+    @property
     def reads_open_modules(self) -> bool:
         """Whether a module is audited although Lean warns of a sorry."""
         return bool(self.declarations or self.permit_sorry)

@@ -98,7 +98,6 @@ def _options(
         stop_at_error=schedule.stop_at_error,
         share=schedule.share,
         no_answer=schedule.no_answer,
-        task=task.asked(),
     )
 
 

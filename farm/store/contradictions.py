@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 
 from farm.assembly.negation import negated_by, negation_to
 from farm.characters import encoded
-from farm.judging.audit import ADMITTED
+from farm.judging.audit import ADMITTED, ANSWERED
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, contradiction
 from farm.store.attempt import Claim, Decision
@@ -48,7 +48,7 @@ _CONTRARY = """
           = coalesce(CAST(own.task AS jsonb) -> 'axioms', own.axioms)
       AND CASE
           WHEN reason = %(contradiction)s THEN true
-          WHEN %(sorry)s = ANY(trusts) THEN false
+          WHEN trusts && CAST(%(weaker)s AS text[]) THEN false
           WHEN verdict = 'disproved' THEN NOT disproof
           WHEN verdict <> 'proved' THEN false
           WHEN under.sha256 = negation AND coalesce(CAST(other.task AS jsonb) ->> 'task', '') <> 'either'
@@ -64,6 +64,8 @@ _TAKE_BACK = text("""
     UPDATE checks SET identity = NULL FROM kept WHERE id = check_id
 """)
 
+#: A proof that rests on one of these is none of the statement alone.
+_WEAKER = frozenset({ADMITTED, ANSWERED})
 #: The most checks that a sentence names.
 _MOST_NAMED = 10
 
@@ -87,7 +89,7 @@ def _asked(claim: Claim, decision: Decision) -> Asked | None:
     is_both = verdict.reason is Reason.CONTRADICTION  # of one answer: then proofs of it are taken back
     if not (verdict.outcome in (Outcome.PROVED, Outcome.DISPROVED) or is_both) or check.challenge is None:
         return None
-    if decision.report.tier == Tier.LEAN or ADMITTED in decision.report.trusts:
+    if decision.report.tier == Tier.LEAN or not _WEAKER.isdisjoint(decision.report.trusts):
         return None
     stated = negated_by(check.challenge.program)
     if stated is not None:  # a disproof, or the proof of a line that states a negation itself
@@ -107,7 +109,7 @@ def contrary(cursor: Cursor[DictRow], asked: list[Asked]) -> dict[int, list[int]
     """Return the checks with the contrary verdict, by those of `asked` that have any."""
     ids, statements, negations, disproofs = map(list, zip(*asked, strict=True))
     values = {"ids": ids, "statements": statements, "negations": negations, "disproofs": disproofs}
-    words = {"lean": Tier.LEAN, "contradiction": Reason.CONTRADICTION, "sorry": ADMITTED}
+    words = {"lean": Tier.LEAN, "contradiction": Reason.CONTRADICTION, "weaker": list(_WEAKER)}
     found: dict[int, list[int]] = {}
     for row in cursor.execute(_CONTRARY, values | words):
         found.setdefault(row["id"], []).append(row["contrary"])

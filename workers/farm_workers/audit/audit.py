@@ -146,14 +146,14 @@ def audit_statement(
     """Return the facts of the statement that a challenge's own module leaves open; nothing is proved.
 
     The statement is the last theorem, or the one that ends at this line and column, by the places in the
-    module as Lean has `written` it: a rebuilt one has none. Its sorries, its axioms
-    and other theorems that the module leaves open are facts and no faults.
+    module as Lean has `written` it: a rebuilt one has none. Its sorries, its axioms and other theorems that
+    the module leaves open are facts and no faults.
     """
     case = _case(module, None, rules)
     findings, stated, target = list(_files(module, None)), None, None
     if not findings:
         findings += _declared(case)
-        target, sentence = _target(written, ends)
+        target, sentence = target_of(written, ends)
         constant = None if target is None else module.constant(target)
         if constant is None:
             findings.append(found(Word.BAD_CHALLENGE, None, sentence))
@@ -166,7 +166,7 @@ def _stated_by(case: _Case, target: Constant) -> Stated:
     """Return the facts of a theorem's statement."""
     module, rules = case.submission, case.rules
     direct = Walk(case.reading).constants(target.type)[0]
-    reached = _closure(case, direct)
+    reached = below(module, case.reading, target.type)
     own = {name for name in reached if name in module.names}
     axioms = {name for name in own if module.kind(name) is ConstantKind.AXIOM}
     is_axiom = rules.is_imported_axiom or KNOWN_AXIOMS.__contains__

@@ -57,7 +57,7 @@ class Statements:
     def _stated(self, own: Candidate) -> Report:
         """Return the report of the statement itself; its context is a part of it."""
         with self._compiling.compiled(own.instead(replace(own.check, context_end=0))) as compiled:
-            if not needs_seal(compiled.report, statement_has_sorry=True):
+            if not needs_seal(compiled.report, reads_open=True):
                 return compiled.report
             return compiled.audited(lambda: self._audited(compiled))
 
