@@ -85,7 +85,6 @@ class Task:
         return Task(**{name: getattr(run, name) if value is None else value for name, value in own.items()})
 
     @property
-    @property
     def kind(self) -> Kind:
         """What the answer has to do."""
         return Kind(self.task or Kind.PROVE)

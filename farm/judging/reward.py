@@ -75,5 +75,5 @@ def worth(
     )
     lacking = set(weaker) - set(accept)
     if not lacking:
-        return Worth(reward=1.0 if outcome == Outcome.PROVED else share, weaker=weaker)
+        return Worth(reward=share if outcome == Outcome.PARTIAL else 1.0, weaker=weaker)
     return Worth(reward=None if lacking == {"forgeable"} else 0.0, weaker=weaker)

@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from farm.assembly.program import AssemblyOptions
 from farm.characters import first_unstorable
@@ -146,6 +146,7 @@ def require_context(context: str, header: str) -> None:
 
 
 _ANSWERS = ("program", "proof", "generation")
+_NO_ANSWER = PydanticCustomError("value_error", "give exactly one of program, proof and generation")
 
 
 def _one(answer: str) -> dict[str, JsonValue]:
@@ -287,9 +288,14 @@ class Batch(Options):
 
     @model_validator(mode="after")
     def _has_answers(self) -> Batch:
-        for number, item in enumerate(self.items):
-            if not item.has_answer and item.asked.within(self.asked).kind is not Kind.STATEMENT:
-                raise ValueError(f"items.{number}: give exactly one of program, proof and generation")
+        lacking = (
+            number
+            for number, item in enumerate(self.items)
+            if not item.has_answer and item.asked.within(self.asked).kind is not Kind.STATEMENT
+        )
+        if (first := next(lacking, None)) is not None:
+            fault = InitErrorDetails(type=_NO_ANSWER, loc=("items", first), input=None)
+            raise ValidationError.from_exception_data("Batch", [fault])
         return self
 
     def sha256(self, item: Item) -> bytes:
