@@ -55,9 +55,11 @@ demo: setup
 	@echo
 	@echo "The verdicts are in build/quickstart.jsonl. Your own: .venv/bin/farm submit MANIFEST"
 
-# Most tests wait for something most of the time: more of them run side by side than there are cores.
+# Most tests wait for something most of the time: more of them run side by side than there are cores. Files begin in
+# the order that tests/conftest.py gives them.
+PROCESSES ?= 5
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest -n 4 --dist loadfile -p tests.budget
+	@$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -p tests.budget
 
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly

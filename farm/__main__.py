@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from farm.extras import remedy
@@ -11,6 +12,9 @@ from farm.first_process import step_aside
 def main() -> None:
     """Run the `farm` command, or exit with 2 and one line if the packages that it needs are missing."""
     step_aside()
+    if sys.argv[1:2] == ["worker"]:
+        # It lets them through when it has removed what dead workers left: its end must not prevent that.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     try:
         from farm.cli.command import main as command
     except ModuleNotFoundError as error:

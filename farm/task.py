@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, cast
 
@@ -43,6 +43,22 @@ class AnswerForm:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Fills:
+    """The answer of a check stands in a program from the offset `start` to `tail` characters before its end.
+
+    There the program that it was put into has `text`, a sorry.
+    """
+
+    start: int
+    tail: int
+    text: str
+
+    def open(self, program: str) -> str:
+        """Return the program with its hole, given the one in which the answer stands."""
+        return program[: self.start] + self.text + program[len(program) - self.tail :]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
     """What a check has to show beyond a proof of its statement by the usual means.
 
@@ -53,6 +69,9 @@ class Task:
     result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
     ``*``. `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with
     ``either`` one of the two, and with ``statement`` the statement alone is examined.
+
+    No line says `fills`: the farm sets it for an answer to one hole of several. That hole must be filled
+    without a sorry, and all around it be as it was.
     """
 
     axioms: tuple[str, ...] | None = None
@@ -62,6 +81,7 @@ class Task:
     answer_must: AnswerForm | None = None
     expected_answer: dict[str, str] | None = None
     task: str | None = None
+    fills: Fills | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> Task:
@@ -82,7 +102,12 @@ class Task:
     def within(self, run: Task) -> Task:
         """Return a line's task in a run: a line's own fields come before those of the run."""
         own = {name: getattr(self, name) for name in TASK_FIELDS}
-        return Task(**{name: getattr(run, name) if value is None else value for name, value in own.items()})
+        given = {name: getattr(run, name) if value is None else value for name, value in own.items()}
+        return Task(**given, fills=self.fills)
+
+    def filling(self, fills: Fills) -> Task:
+        """Return the task of an answer to one hole of several: the others stay open."""
+        return replace(self, permit_sorry=("*",), fills=fills)
 
     @property
     def kind(self) -> Kind:
@@ -105,6 +130,8 @@ class Task:
         """A field that only the audit of a compiled module can answer, None if none is asked."""
         if self.kind is not Kind.PROVE:
             return "task"
+        if self.fills is not None:
+            return "hole"
         if self.answers is not None:  # false forbids them
             return "answers"
         return next((name for name in AUDITED if getattr(self, name)), None)
@@ -129,12 +156,12 @@ class Task:
         if stored is None:
             return cls()
         asked = json.loads(stored)
-        if unknown := sorted(asked.keys() - TASK_FIELDS):
+        if unknown := sorted(asked.keys() - {*TASK_FIELDS, "fills"}):
             raise ValueError(f"the task has fields of another release: {', '.join(unknown)}")
         return documents.decoded(cls, asked)
 
 
-TASK_FIELDS = tuple(each.name for each in fields(Task))
+TASK_FIELDS = tuple(each.name for each in fields(Task) if each.name != "fills")
 """The fields of a task, as lines and requests name them."""
 
 

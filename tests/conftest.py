@@ -7,6 +7,7 @@ import shutil
 import signal
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -17,7 +18,10 @@ from sqlalchemy import URL, Engine, create_engine, make_url, text
 from farm.embedded import Servers, down, ensure
 from farm.redis_client import redis_url
 from farm.store import postgres
+from tests.made_once import MadeOnce
+from tests.order import longest
 from tests.pooler import pooling
+from tests.processes import PATIENCE
 
 
 def pytest_configure() -> None:
@@ -29,6 +33,28 @@ def pytest_configure() -> None:
     hypothesis.settings.load_profile("farm")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give a slow machine more time for a test, and begin with the files that take longest.
+
+    Then no process of a run has a long file left when the others are done.
+    """
+    limit = pytest.mark.timeout(float(config.getini("timeout")) * PATIENCE)
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(limit)
+    if hasattr(config, "workerinput"):
+        seconds = longest()
+        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """How to get a folder that one of the processes of this run makes for all of them."""
+    base = tmp_path_factory.getbasetemp()
+    return MadeOnce(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.fixture(scope="session")
@@ -54,12 +80,14 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def made_data(pair: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_data(pair: str, made_once: MadeOnce) -> Path:
     """The data folder that a first start made."""
-    home = tmp_path_factory.mktemp("made")
-    ensure(home, servers=pair, worker=False)
-    down(home)
-    return home / "postgres"
+
+    def make(home: Path) -> None:
+        ensure(home, servers=pair, worker=False)
+        down(home)
+
+    return made_once("made", make) / "postgres"
 
 
 @pytest.fixture
@@ -102,20 +130,47 @@ def leading(servers: Servers) -> Iterator[Callable[[URL], str]]:
         yield pooler.url
 
 
+@pytest.fixture(scope="session")
+def new_database(
+    servers: Servers, template: str, leading: Callable[[URL], str]
+) -> Callable[[], AbstractContextManager[Engine]]:
+    """How to get a database with the farm's tables and nothing in them."""
+
+    @contextmanager
+    def new() -> Iterator[Engine]:
+        url = leading(_create_database(servers, f"test_{uuid.uuid4().hex}", template=template))
+        engine = postgres.connect(url, application="farm-test", connections=16)
+        yield engine
+        engine.dispose()
+
+    return new
+
+
 @pytest.fixture
-def database(servers: Servers, template: str, leading: Callable[[URL], str]) -> Iterator[Engine]:
+def database(new_database: Callable[[], AbstractContextManager[Engine]]) -> Iterator[Engine]:
     """A database of the test's own with the farm's tables and nothing in them."""
-    url = leading(_create_database(servers, f"test_{uuid.uuid4().hex}", template=template))
-    engine = postgres.connect(url, application="farm-test", connections=16)
-    yield engine
-    engine.dispose()
+    with new_database() as engine:
+        yield engine
 
 
-@pytest.fixture
-def redis_database(servers: Servers) -> Iterator[tuple[str, redis.Redis]]:
-    """Celery's URL of an empty Redis database of the tests' own, and a client of it."""
-    url = servers.broker_url.replace("virtual_host=0", "virtual_host=7")
+@contextmanager
+def _redis_database(servers: Servers, number: int) -> Iterator[tuple[str, redis.Redis]]:
+    url = servers.broker_url.replace("virtual_host=0", f"virtual_host={number}")
     assert url != servers.broker_url
     with redis.Redis.from_url(redis_url(url)) as client:
         client.flushdb()
         yield url, client
+
+
+@pytest.fixture
+def redis_database(servers: Servers) -> Iterator[tuple[str, redis.Redis]]:
+    """Celery's URL of an empty Redis database of the test's own, and a client of it."""
+    with _redis_database(servers, 7) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shared_redis_database(servers: Servers) -> Iterator[tuple[str, redis.Redis]]:
+    """The same of a module's own."""
+    with _redis_database(servers, 8) as found:
+        yield found

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from farm.assembly import nemo
 from farm.assembly.above import CONTEXT, Above, above
 from farm.assembly.answer import Span
+from farm.assembly.hole import HOLE, drafts
 from farm.assembly.lean_answer import LeanAnswer
 from farm.assembly.likeness import is_same
 from farm.assembly.segments import Draft, Segment
 from farm.errors import UsageError
 from farm.lean_text.positions import line_and_column
 from farm.manifest.entry import Entry
+from farm.manifest.hole import Hole
 
 PROFILES = {"farm": "**FINAL ANSWER**", "nemo-2025-11": "", "nemo-2025-08": "**FINAL ANSWER**"}
 """Every profile with its final answer key; "" means no key."""
@@ -101,11 +103,13 @@ class Program:
         )
 
 
-_SUBMITTED = frozenset({"generation", "predicted_proof"})
+_SUBMITTED = frozenset({"generation", "predicted_proof", HOLE})
 
 
 def assemble(entry: Entry, options: AssemblyOptions) -> Program:
     """Return the program of a manifest line."""
+    if entry.hole is not None:
+        return _assemble_hole(entry, entry.hole, options)
     if entry.predicted_proof and not options.reassemble:
         return _preassembled(entry)
     if options.profile == "farm":
@@ -117,6 +121,17 @@ def _preassembled(entry: Entry) -> Program:
     text = entry.predicted_proof
     whole = Segment(start=0, length=len(text), origin="predicted_proof", origin_start=0)
     return Program(text=text, segments=(whole,), warnings=(), context_end=_above(entry).context_end(text))
+
+
+def _assemble_hole(entry: Entry, hole: Hole, options: AssemblyOptions) -> Program:
+    dataset = _above(entry)
+    found = drafts(hole, entry.generation, options.key, last=options.extract_code_mode == "last")
+    return _chained(
+        [
+            _program(draft, dataset, tuple(_warning(entry, code, "generation", at) for code, at in warnings))
+            for draft, warnings in found
+        ]
+    )
 
 
 def _above(entry: Entry) -> Above:

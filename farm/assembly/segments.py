@@ -14,7 +14,8 @@ class Segment(NamedTuple):
     """A piece of a program that was copied verbatim from a manifest field.
 
     ``program[start:start + length] == field[origin_start:origin_start + length]``, in code points; `origin`
-    is the field's name: ``header``, ``context``, ``formal_statement``, ``generation`` or ``predicted_proof``.
+    is the field's name: ``header``, ``context``, ``formal_statement``, ``generation``, ``predicted_proof`` or
+    ``hole``, for the program of one.
     """
 
     start: int

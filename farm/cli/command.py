@@ -12,7 +12,7 @@ from typer import Option
 
 from farm import log, tracing
 from farm.cli import (
-    bundling,
+    filling,
     keys,
     metrics,
     operating,
@@ -54,7 +54,8 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving, bundling),
+    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving),
+    filling,
     *(serving, operating, keys, metrics),
 )
 for _module in _MODULES:

@@ -360,6 +360,9 @@ class ScheduleFlags:
             "--stop-at-error", help="End Lean at the first error that decides: faster, with fewer messages."
         ),
     ] = False
+    goals: Annotated[
+        bool, Option("--goals", help="Store the goals at errors and sorries, for farm holes.")
+    ] = False
     no_answer: Annotated[
         str,
         Option(

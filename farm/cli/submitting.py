@@ -96,6 +96,7 @@ def _options(
         deadline_seconds=schedule.deadline_seconds(),
         stop_on_first_proof=schedule.stop_on_first_proof,
         stop_at_error=schedule.stop_at_error,
+        goals=schedule.goals,
         share=schedule.share,
         no_answer=schedule.no_answer,
     )

@@ -10,7 +10,7 @@ from farm.client import requests, results
 from farm.client.caller import Caller
 from farm.client.exchange import Call, Steps, ask
 from farm.client.requests import Item, Request
-from farm.client.results import Batch, Declarations, Environment
+from farm.client.results import Batch, Bundle, Declarations, Environment
 from farm.client.sessions import AsyncSession, Session, opening
 
 #: Seconds until the deadline of a call that waits for no check.
@@ -32,6 +32,10 @@ class Calls(Caller):
     ) -> int:
         """Cancel these items and groups of a batch, or the whole batch; return how many were unfinished."""
         return self._once(requests.cancellation(batch, items, groups), results.parse_cancelled)
+
+    def bundle(self, item: str) -> Bundle:
+        """Return a proved item, by its id, as files with which others check it without the farm."""
+        return self._once(requests.bundle(item), results.parse_bundle)
 
     def environments(self) -> list[Environment]:
         """Return the Lean environments of the farm."""
@@ -71,6 +75,10 @@ class AsyncCalls(Caller):
     ) -> int:
         """Cancel these items and groups of a batch, or the whole batch; return how many were unfinished."""
         return await self._once(requests.cancellation(batch, items, groups), results.parse_cancelled)
+
+    async def bundle(self, item: str) -> Bundle:
+        """Return a proved item, by its id, as files with which others check it without the farm."""
+        return await self._once(requests.bundle(item), results.parse_bundle)
 
     async def environments(self) -> list[Environment]:
         """Return the Lean environments of the farm."""

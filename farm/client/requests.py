@@ -48,11 +48,15 @@ class TaskFields(TypedDict, total=False):
 
 
 class Fields(TaskFields, total=False):
-    """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove."""
+    """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove.
+
+    With `hole` the answer is to fill an open place of a program (`farm.client.Hole`).
+    """
 
     program: str
     proof: str
     generation: str
+    hole: Mapping[str, object]
     formal_statement: str
     header: str
     context: str
@@ -223,6 +227,11 @@ def look_at_item(item: str, *, wait_seconds: float = 0.0) -> Request:
 
 #: Seconds that the first answer about a large library may take.
 _DECLARATIONS_SECONDS = 60.0
+
+
+def bundle(item: str) -> Request:
+    """Return the request for the files with which others check an item."""
+    return Request(method="GET", path=f"/v1/items/{quote(item, safe='')}/bundle")
 
 
 def declarations(contains: str, *, environment: str | None, most: int) -> Request:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeVar
 
 from farm.client import explaining
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 #: The text in which the lines and columns of a message count: a part of the item, or the whole program.
-Origin = Literal["answer", "header", "context", "formal_statement", "assembled"]
+Origin = Literal["answer", "header", "context", "formal_statement", "hole", "assembled"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,8 +44,8 @@ class Message:
     """One message of Lean about an item; lines count from 1, columns from 0.
 
     They count in the part of the item that `origin` names: the `answer` (program, proof or generation), the
-    `header`, the `context`, the `formal_statement`, or the whole `assembled` program. `program` is the same
-    position in the whole program.
+    `header`, the `context`, the `formal_statement`, the program of its `hole`, or the whole `assembled`
+    program. `program` is the same position in the whole program.
     """
 
     severity: str = ""
@@ -127,6 +127,29 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Hole:
+    """An open place of a judged program: the text from `start` to `end`, in characters, is a sorry.
+
+    `is_term`: a term is missing there, or else tactics; an answer is tactics in either case. It is the hole
+    `number` of `of_holes`. Lines count from 1, columns from 0.
+    """
+
+    program: str
+    start: int
+    end: int
+    is_term: bool = False
+    number: int = 1
+    of_holes: int = 1
+    line: int | None = None
+    column: int | None = None
+    goal: str = ""
+
+    def answered(self, proof: str) -> dict[str, object]:
+        """Return the fields of an item that answers this hole; the item also has the statement's."""
+        return {"hole": asdict(self), "proof": proof}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
     """The environment and the farm that judged an item, and the facts that its verdict rests on."""
 
@@ -202,6 +225,7 @@ class Result:
     declarations: tuple[Declared, ...] | None = None
     declarations_left_off: int = 0
     answers: tuple[Answer, ...] = ()
+    holes: tuple[Hole, ...] | None = None
     provenance: Provenance | None = None
     seconds: Seconds | None = None
     peak_memory_kib: int | None = None
@@ -234,6 +258,20 @@ class Result:
     def over(self) -> bool:
         """Whether the item is done or cancelled, so that its result is final."""
         return self.status in ("done", "cancelled")
+
+    def filled(self, answers: Mapping[int, str]) -> str:
+        """Return the program with tactics in the place of its holes, by their numbers; others stay open.
+
+        Raises KeyError for a hole that it does not have.
+        """
+        holes = {each.number: each for each in self.holes or ()}
+        program = next((each.program for each in holes.values()), "")
+        for number in sorted(answers, reverse=True):
+            hole = holes[number]
+            opening = "(by" if hole.is_term else "("
+            proof = f"{opening}\n{answers[number]}\n)"
+            program = program[: hole.start] + proof + program[hole.end :]
+        return program
 
     def explain(self, program: str = "") -> str:
         """Return the verdict's meaning, Lean's messages and a hint, for a person or a model.
@@ -334,6 +372,14 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Bundle:
+    """A proved item as text files by their names, with which others check it without the farm."""
+
+    item: str
+    files: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Declaration:
     """A declaration: its name as Lean reads it, its kind in Lean's words, and the module that has it."""
 
@@ -428,6 +474,11 @@ def parse_environments(answer: object) -> list[Environment]:
 def parse_declarations(answer: object) -> Declarations:
     """Return the declarations that the service found."""
     return _decoded(Declarations, _mapping(answer))
+
+
+def parse_bundle(answer: object) -> Bundle:
+    """Return a bundle."""
+    return _decoded(Bundle, _mapping(answer))
 
 
 def parse_cancelled(answer: object) -> int:

@@ -178,7 +178,8 @@ class Audit:
     - `module_sha256` is the digest of the module that Lean wrote, and `sealed_sha256` that of the module that
       the kernel replayed, in hex.
     - `replay` is the kernel's answer, None if the kernel did not run. If Lean cannot be forked, it is the
-      answer of the environment's checker. `second` is the checker's answer if both ran.
+      answer of the environment's first checker. `second` is the answer of the next kernel, and `further` are
+      those of the kernels after it; none is asked after one that rejects.
     - `stated` are the facts of a statement that was examined alone.
     """
 
@@ -210,7 +211,13 @@ class Audit:
     sealed_sha256: str | None = None
     replay: Replay | None = None
     second: Replay | None = None
+    further: tuple[Replay, ...] = ()
     stated: Stated | None = None
+
+    @property
+    def others(self) -> tuple[Replay, ...]:
+        """The answers of all kernels after the first."""
+        return () if self.second is None else (self.second, *self.further)
 
     @property
     def of_challenge(self) -> Finding | None:
@@ -271,7 +278,7 @@ class Audit:
         yield from (f"part {each.words}" for each in self.parts or ())
         yield from (f"{each.kind} {each.words}" for each in self.declarations or ())
         yield from (f"answer: {each.words}" for each in self.answers)
-        yield from (f"replay: {each.words}" for each in (self.replay, self.second) if each is not None)
+        yield from (f"replay: {each.words}" for each in (self.replay, *self.others) if each is not None)
 
 
 def against(word: str, sentence: str, name: str | None = None) -> Audit:

@@ -44,12 +44,23 @@ class Goal:
 
     `kind` is ``sorry`` or ``error``; lines and columns count as those of a `Message`. The process that writes
     goals also runs the program's own code, so no verdict depends on them.
+
+    `start` and `end` are offsets in the program: a proof of the goals can stand there instead. For a sorry
+    that is its own text, a term if `is_term` or else a tactic. For an error it is the tactic that fails, to
+    the end of its block; where the block leaves goals open, both are its end, and `indent` is the column of
+    its tactics. They are None where Lean names no such place, and in goals of earlier releases.
+    `open_goals` counts the goals that `goal` shows.
     """
 
     kind: str
     goal: str
     line: int
     column: int
+    start: int | None = None
+    end: int | None = None
+    is_term: bool = False
+    open_goals: int = 1
+    indent: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

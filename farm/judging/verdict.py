@@ -481,7 +481,7 @@ def _sealed(report: Report) -> Verdict:
         )
     if audit.replay is None:
         return _verdict(Reason.NO_REPLY, "The audit accepted the module, but the kernel gave no answer.")
-    return _accepted(report, audit.second)
+    return _accepted(report, audit.others)
 
 
 def _partial(found: Verdict, audit: Audit | None) -> Verdict:
@@ -495,17 +495,16 @@ def _partial(found: Verdict, audit: Audit | None) -> Verdict:
     )
 
 
-def _accepted(report: Report, second: Replay | None) -> Verdict:
-    """Return the verdict on a module that the kernel has accepted, by the second kernel's answer, if any."""
+def _accepted(report: Report, others: Sequence[Replay]) -> Verdict:
+    """Return the verdict on a module that the kernel has accepted, by the answers of other kernels."""
     words = report.words
-    if second is None:
-        return _verdict(Reason.OK, f"{words.kernel} accepted {words.made}{_worth(report)}.")
-    if second.accepted:
-        both = f"{words.kernel} and {second.checker}"
-        return _verdict(Reason.OK, f"{both} accepted {words.made}{_worth(report)}.")
-    said = _first_line(second.said) or "no output"
-    detail = f"{words.kernel} accepted {words.made}, but {second.checker} rejected it: {said}"
-    return _verdict(Reason.KERNELS_DISAGREE, detail)
+    rejecting = next((each for each in others if not each.accepted), None)
+    if rejecting is not None:
+        said = _first_line(rejecting.said) or "no output"
+        detail = f"{words.kernel} accepted {words.made}, but {rejecting.checker} rejected it: {said}"
+        return _verdict(Reason.KERNELS_DISAGREE, detail)
+    all_of_them = " and ".join([words.kernel, *(str(each.checker) for each in others)])
+    return _verdict(Reason.OK, f"{all_of_them} accepted {words.made}{_worth(report)}.")
 
 
 def _worth(report: Report) -> str:

@@ -15,6 +15,7 @@ from farm.limits import LONGEST_TIMEOUT
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.manifest.faults import Faults
+from farm.manifest.hole import Hole, HoleFault
 from farm.manifest.lines import Fingerprint, Lines, encoding_of, opened, printable, unmarked, unusable
 from farm.task import TASK_FIELDS, Task, TaskFault
 from farm.task import Kind as Asks
@@ -22,7 +23,7 @@ from farm.task import Kind as Asks
 FIELDS = frozenset(
     {
         *("name", "header", "context", "formal_statement", "generation", "predicted_proof"),
-        *("environment", "timeout", "group", "proof_status", "farm"),
+        *("environment", "timeout", "group", "proof_status", "farm", "hole"),
         *TASK_FIELDS,
     }
 )
@@ -198,7 +199,11 @@ def _refuse_doubles(pairs: tuple[tuple[str, object], ...]) -> None:
 def _entry(
     path: str, line: int, fields: Mapping[str, object], *, reassemble: bool, may_lack_answer: bool
 ) -> Entry:
-    proof, task = _brought(fields), _task(fields)
+    proof, hole, task = _brought(fields), _hole(fields), _task(fields)
+    if proof and hole is not None:
+        raise _LineError(
+            "stands beside a hole", "give the answer for the hole as generation", "predicted_proof"
+        )
     may_lack_answer = may_lack_answer or task.kind is Asks.STATEMENT
     needed = reassemble or not proof
     context = _text(fields, "context") or ""
@@ -209,7 +214,7 @@ def _entry(
         line=line,
         name=_text(fields, "name") or "",
         header=_part(fields, "header", needed=needed and "header" in fields and not context),
-        formal_statement=_part(fields, "formal_statement", needed=needed),
+        formal_statement=_part(fields, "formal_statement", needed=needed and hole is None),
         generation=_part(fields, "generation", needed=needed and not may_lack_answer),
         predicted_proof=proof,
         context=context,
@@ -218,6 +223,7 @@ def _entry(
         timeout=_timeout(fields),
         group=_text(fields, "group"),
         task=task,
+        hole=hole,
     )
 
 
@@ -287,6 +293,21 @@ def _task(fields: Mapping[str, object]) -> Task:
 def _object(value: object) -> object:
     """Return a JSON object, which the reading has made a tuple of pairs, as a dictionary."""
     return dict(value) if isinstance(value, tuple) else value
+
+
+def _hole(fields: Mapping[str, object]) -> Hole | None:
+    said = fields.get("hole")
+    if said is None:
+        return None
+    if not isinstance(said, tuple):
+        raise _LineError(f"not an object but {_kind(said)}", "take it as `farm holes` wrote it", "hole")
+    words = dict(said)
+    if isinstance(of := words.get("of"), tuple):
+        words["of"] = dict(of)
+    try:
+        return Hole.of(words)
+    except HoleFault as fault:
+        raise _LineError(fault.problem, fault.remedy, fault.field) from fault
 
 
 def _kind(value: object) -> str:

@@ -12,6 +12,7 @@ from farm.client.results import (
     Answer,
     Declared,
     Goal,
+    Hole,
     Message,
     Notice,
     Part,
@@ -24,6 +25,7 @@ from farm.client.results import (
 from farm.documents import decoded, fields_of
 from farm.judging.audit import Audit, Declaration
 from farm.judging.forgeable import is_forgeable
+from farm.judging.holes import holes_of
 from farm.judging.messages import most_telling
 from farm.judging.places import origin
 from farm.judging.report import Goal as LeanGoal
@@ -35,6 +37,8 @@ from farm.task import Kind
 
 #: The most characters of all messages of an item together; longer text is cut.
 MOST_CHARACTERS = 16_384
+#: The most characters of the programs in all holes of an item together; later holes are left out.
+MOST_PROGRAMS_CHARACTERS = 1 << 20
 #: The most messages of an item.
 MOST_MESSAGES = 100
 
@@ -118,6 +122,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         goals=None if verdict.goals is None else tuple(_goal(each, lines) for each in verdict.goals),
         answers=() if audit is None else tuple(Answer(**asdict(each)) for each in audit.answers),
         **_standings(audit, lines),
+        holes=_holes(found, verdict),
         provenance=_provenance(found, verdict, audit),
         seconds=Seconds(wall=round(verdict.wall_seconds, 6), cpu=round(verdict.cpu_seconds, 6)),
         peak_memory_kib=verdict.peak_memory_kib,
@@ -223,6 +228,18 @@ def _declared(found: Declaration, lines: LineMap) -> Declared:
         origin=cast("Any", origin(place.origin)),
         program=Position(line=found.line, column=found.column),
     )
+
+
+def _holes(found: Judged, verdict: StoredVerdict) -> tuple[Hole, ...] | None:
+    """Return the holes of a program that Lean accepts, as many as an answer has room for."""
+    goals = verdict.goals
+    if goals is None:
+        return None
+    if verdict.outcome == Outcome.PROVED or any(each.severity == "error" for each in verdict.messages):
+        return ()
+    program = found.program
+    most = MOST_PROGRAMS_CHARACTERS // max(1, len(program))
+    return tuple(Hole(**each) for each in holes_of(program, goals, found.segments)[:most])
 
 
 def waits_for(environment: str, silent: dict[str, float], *, seconds: float) -> str | None:

@@ -29,6 +29,7 @@ from farm.judging.submit_options import SubmitOptions
 from farm.limits import LONGEST_TIMEOUT, MOST_MEMORY_MIB
 from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
+from farm.manifest.hole import Hole
 from farm.service.spelling import UNKNOWN_FIELD, suggesting, words_of
 from farm.task import TASK_FIELDS, Kind, Task
 
@@ -156,8 +157,40 @@ def _one(answer: str) -> dict[str, JsonValue]:
     }
     if answer == "program":
         return {"required": [answer], "properties": kinds}
-    stated: dict[str, JsonValue] = {"formal_statement": {"type": "string", "pattern": r"\S"}}
-    return {"required": [answer, "formal_statement"], "properties": {**kinds, **stated}}
+    stated: JsonValue = {"formal_statement": {"type": "string", "pattern": r"\S"}}
+    filling: JsonValue = {"hole": {"type": "object"}}
+    either: list[JsonValue] = [
+        {"required": ["formal_statement"], "properties": stated},
+        {"required": ["hole"], "properties": filling},
+    ]
+    return {"required": [answer], "properties": kinds, "anyOf": either}
+
+
+class HoleFields(Exact):
+    """An open place of a program, as a result has it in `holes`; `of`, `goal` and the line are ignored."""
+
+    model_config = _EXACTLY
+
+    program: Text
+    start: int
+    end: int
+    is_term: bool = False
+    number: int = 1
+    of_holes: int = 1
+    line: int | None = None
+    column: int | None = None
+    goal: Text = ""
+    of: dict[str, JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _is_in_its_program(self) -> Self:
+        Hole.of(self.model_dump())
+        return self
+
+    @property
+    def hole(self) -> Hole:
+        """The place alone."""
+        return Hole.of(self.model_dump())
 
 
 def _none() -> dict[str, JsonValue]:
@@ -171,8 +204,8 @@ class Item(TaskFields):
     """One answer to judge: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
     A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. A `header`
-    precedes the statement, or a `context`: the whole file before the theorem. An item with the `task`
-    statement needs no answer.
+    precedes the statement, or a `context`: the whole file before the theorem. With `hole` the answer is put
+    into that place of a program. An item with the `task` statement needs no answer.
     """
 
     model_config = {
@@ -186,6 +219,7 @@ class Item(TaskFields):
     formal_statement: Text = ""
     proof: Text | None = None
     generation: Text | None = None
+    hole: HoleFields | None = None
     name: Text = ""
     group: Group | None = None
     environment: Word | None = None
@@ -199,7 +233,9 @@ class Item(TaskFields):
             raise ValueError("give exactly one of program, proof and generation")
         if self.formal_statement and not self.formal_statement.strip():
             raise ValueError("the formal_statement is blank; write the theorem that is to be proved")
-        if given not in (["program"], []) and not self.formal_statement:
+        if self.hole is not None and given in (["program"], []):
+            raise ValueError("an item with a hole has a proof or generation for it")
+        if given not in (["program"], []) and not self.formal_statement and self.hole is None:
             raise ValueError(f"a {given[0]} needs the formal_statement that it proves")
         require_context(self.context, self.header)
         return self
@@ -225,6 +261,7 @@ class Item(TaskFields):
             group=self.group,
             context=self.context,
             task=self.asked,
+            hole=None if self.hole is None else self.hole.hole,
         )
 
 
@@ -308,7 +345,7 @@ class Batch(Options):
         aside |= {each for each in TASK_FIELDS if getattr(self, each) is None}
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
         # Older farms lack these fields.
-        unsaid = {"key", *(["context"] if not item.context else [])}
+        unsaid = {"key", *(each for each in ("context", "hole") if not getattr(item, each))}
         unsaid |= {each for each in TASK_FIELDS if getattr(item, each) is None}
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import psycopg
 from psycopg import Cursor
@@ -25,9 +25,6 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from farm import place
 from farm.errors import DatabaseVersion, FarmError, ServerDown
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 #: The revision of `farm_migrations` that this version of the farm works with.
 SCHEMA = "0024"
@@ -352,29 +349,31 @@ def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     changed. Raises `FarmError` then, `ServerDown`, and `DatabaseVersion` when the database is too new for
     this farm, or of no release.
     """
-    from alembic import command  # costs 0.7 s to import: only this command pays
-    from alembic.config import Config
-
     engine = connect(url, application="farm-db")
     try:
-        return _upgrade(engine, command.upgrade, Config(attributes={"lock_seconds": lock_seconds}))
+        with reaching(engine), engine.connect() as connection:
+            before = revision(connection)
+        if before is not None:
+            _require_released(before)
+            if before >= SCHEMA:
+                require_schema(engine)
+                return before, before
+        return before, _migrated(engine, lock_seconds)
     finally:
         engine.dispose()
 
 
-def _upgrade(engine: Engine, run: Callable[[Config, str], None], config: Config) -> tuple[str | None, str]:
-    with reaching(engine), engine.connect() as connection:
-        before = revision(connection)
-    if before is not None:
-        _require_released(before)
-        if before > SCHEMA:
-            require_schema(engine)
-            return before, before
+def _migrated(engine: Engine, lock_seconds: int) -> str:
+    """Migrate to this farm's revision and return it."""
+    from alembic import command  # costs 0.7 s to import: only who has something to migrate pays
+    from alembic.config import Config
+
+    config = Config(attributes={"lock_seconds": lock_seconds})
     config.set_main_option("script_location", str(resources.files(_MIGRATIONS)))
     config.attributes["engine"] = engine
     with reaching(engine), _in_time():
-        _despite_deadlocks(lambda: run(config, "head"))
-    return before, SCHEMA
+        _despite_deadlocks(lambda: command.upgrade(config, "head"))
+    return SCHEMA
 
 
 def _despite_deadlocks(migrate: Callable[[], None]) -> None:

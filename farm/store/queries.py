@@ -148,12 +148,16 @@ class BroughtBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedLine:
-    """What a line's proof was held against: the program that states the theorem, its name, and the axioms."""
+    """What a line's proof was held against: the program that states the theorem, its name, and the axioms.
+
+    Program and challenge begin with the line's context up to `context_end`, 0 without one.
+    """
 
     challenge: str
     name: str
     axioms: tuple[str, ...]
     native: bool
+    context_end: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -583,7 +587,7 @@ class Queries:
         """Return what a line's proof is held against, None for a line without a statement."""
         rows = self._all(
             """
-            SELECT source, challenge_name, axioms, native, task
+            SELECT source, challenge_name, axioms, native, task, context_end
             FROM jobs JOIN checks ON checks.id = check_id JOIN programs ON sha256 = challenge_sha256
             WHERE run_id = :run_id AND manifest = :manifest AND line = :line
             """,
@@ -602,6 +606,7 @@ class Queries:
             name=found["challenge_name"] or "",
             axioms=tuple(found["axioms"] if task.axioms is None else task.axioms),
             native=found["native"],
+            context_end=found["context_end"],
         )
 
     def attempts(self, run_id: str, manifest: int, line: int) -> list[RowMapping]:

@@ -21,7 +21,7 @@ from farm.tracing.span import Span
 from farm.version import VERSION
 
 #: How long a command waits at its end for its last spans to be sent.
-_FLUSH_SECONDS = 3.0
+FLUSH_SECONDS = 3.0
 
 _propagator = TraceContextTextMapPropagator()
 
@@ -86,7 +86,7 @@ class Tracer:
             done.set()
 
         threading.Thread(target=send, name="flush traces", daemon=True).start()
-        done.wait(_FLUSH_SECONDS)
+        done.wait(FLUSH_SECONDS)
 
 
 def _context(parent: str | None) -> Context | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from sqlalchemy import Engine
 from farm.embedded import down
 from farm.store.transitions import Store
 from tests.isolation_levels import Mark
+from tests.made_once import MadeOnce, copied
 from tests.processes import PATIENCE
 
 
@@ -34,9 +37,12 @@ def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[isolations.I
 
 
 @pytest.fixture(scope="session")
-def core(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
-    """The embedded environment."""
-    return installed(tmp_path_factory.mktemp("environments"), None, isolation).sound["core"]
+def core(
+    isolation: isolations.Isolation, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory
+) -> LeanEnvironment:
+    """The embedded environment, compiled once and copied."""
+    made = made_once("environments", lambda folder: installed(folder, None, isolation))
+    return installed(copied(made, tmp_path_factory.mktemp("core")), None, isolation).sound["core"]
 
 
 @pytest.fixture(scope="session")
@@ -58,21 +64,24 @@ def mark() -> Iterator[Mark]:
 
 
 @pytest.fixture(scope="session")
-def first_submit(
-    pair: str, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def first_submit(pair: str, made_once: MadeOnce) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The home of a farm whose first command ever was a submit, stopped again, and what that said."""
-    home = tmp_path_factory.mktemp("first") / "home"
-    farm = Command({"FARM_HOME": str(home), "FARM_SERVERS": pair})
-    said = farm("submit", write(home.parent / "first.jsonl", entry(PROVED, 1)))
-    down(home)
-    return home, said
+
+    def make(folder: Path) -> None:
+        home = folder / "home"
+        farm = Command({"FARM_HOME": str(home), "FARM_SERVERS": pair})
+        said = farm("submit", write(folder / "first.jsonl", entry(PROVED, 1)))
+        down(home)
+        (folder / "said.pickle").write_bytes(pickle.dumps(said))
+
+    folder = made_once("first", make)
+    return folder / "home", pickle.loads((folder / "said.pickle").read_bytes())
 
 
 @pytest.fixture(scope="session")
-def prepared(first_submit: tuple[Path, object]) -> Path:
+def prepared(first_submit: tuple[Path, object], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a database and a compiled core library, in which nothing runs."""
-    return first_submit[0]
+    return copied(first_submit[0], tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture(scope="session")
@@ -80,10 +89,7 @@ def copy_home(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
     """How to get a home of one's own, ready to start quickly."""
 
     def copy() -> Path:
-        home = tmp_path_factory.mktemp("copy") / "home"
-        # Not shutil.copytree: the servers insist on whose their files are.
-        subprocess.run(["cp", "-a", str(prepared), str(home)], check=True)
-        return home
+        return copied(prepared, tmp_path_factory.mktemp("copy"))
 
     return copy
 
@@ -114,6 +120,21 @@ def own_farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
 @pytest.fixture
 def quiet(database: Engine, redis_database: tuple[str, redis.Redis], prepared: Path) -> Quiet:
     """A farm without a worker, in a database and a Redis database of the test's own."""
+    return _quiet(database, redis_database, prepared)
+
+
+@pytest.fixture(scope="module")
+def shared_quiet(
+    new_database: Callable[[], AbstractContextManager[Engine]],
+    shared_redis_database: tuple[str, redis.Redis],
+    prepared: Path,
+) -> Iterator[Quiet]:
+    """A farm without a worker, in a database and a Redis database of a module's own."""
+    with new_database() as database:
+        yield _quiet(database, shared_redis_database, prepared)
+
+
+def _quiet(database: Engine, redis_database: tuple[str, redis.Redis], prepared: Path) -> Quiet:
     broker_url, client = redis_database
     Store(database).register([CORE])
     settings = {

@@ -111,7 +111,7 @@ def test_a_lean_that_cannot_be_forked_proves_what_it_accounts_for(
         digest="unforked",
         lean=(str(dressed.lean),),
         visible=tuple(map(str, dressed.visible)),
-        checker=KernelChecker(name="sh", command=("/bin/sh", "-c", "exit 0"), visible=()),
+        checkers=(KernelChecker(name="sh", command=("/bin/sh", "-c", "exit 0"), visible=()),),
     )
     verdict = judge(asked(checker, own, text))
     assert verdict.reason is reason, verdict.detail

@@ -55,7 +55,7 @@ def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: 
 def test_where_no_checker_is_named_the_kernel_answers_in_an_image_of_lean(
     checker: Checker, core: LeanEnvironment
 ) -> None:
-    alone = dataclasses.replace(core, digest="without a checker", checker=None)
+    alone = dataclasses.replace(core, digest="without a checker", checkers=())
     report = checker.check(Check(program=PROGRAM, assurance=Assurance()), alone, way="cold")
     assert (report.way, judge(report).reason) == ("cold", Reason.OK)
 

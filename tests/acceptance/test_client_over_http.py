@@ -27,7 +27,17 @@ from processes import CODE, PATIENCE, eventually
 from served import Proxy, served, url_of
 from sqlalchemy import text
 
-from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Result, TooLarge, Unauthorized
+from farm.client import (
+    AsyncClient,
+    Bundle,
+    Client,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Result,
+    TooLarge,
+    Unauthorized,
+)
 from farm.service.auth.local_token import LOCAL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "use" / "rl.md").read_text()
@@ -224,6 +234,20 @@ def test_the_environments_are_listed(client: Client) -> None:
     (core,) = client.environments()
     assert (core.name, core.served) == ("core", True)
     assert "kernel" in core.tiers
+
+
+def test_a_proof_is_had_as_files_for_others(path: Path, client: Client) -> None:
+    item = {"header": HEADER, "formal_statement": "theorem t : True := by", "proof": "exact True.intro"}
+    found = client.check(item, timeout=30).id
+    assert found is not None
+
+    async def ask() -> Bundle:
+        async with AsyncClient(url_of(path)) as other:
+            return await other.bundle(found)
+
+    bundle = client.bundle(found)
+    assert (bundle.item, bundle) == (found, asyncio.run(ask()))
+    assert "exact True.intro" in bundle.files["Solution.lean"]
 
 
 def test_declarations_are_found_by_parts_of_their_names(client: Client) -> None:

@@ -278,7 +278,7 @@ def test_a_second_program_has_as_much_left_where_a_second_kernel_reads_whole_mod
     alone = checker.check(Check(program=SLOW), core).run
     limits = Limits(wall_seconds=0.8 * alone.wall_seconds, cpu_seconds=0.8 * alone.cpu_seconds)
     accepting = KernelChecker(name="other", command=("/bin/sh", "-c", "true"), visible=())
-    environment = dataclasses.replace(core, digest="context, two kernels", checker=accepting)
+    environment = dataclasses.replace(core, digest="context, two kernels", checkers=(accepting,))
     answer = f"variable (h : False)\ninclude h\n{STATEMENT} := same n"
     report = checker.check(check_of(SLOW, STATEMENT, answer, limits=limits), environment)
     assert (*worth(report), report.preamble) == (Outcome.PROVED, Reason.OK, "farm"), report

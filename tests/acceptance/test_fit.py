@@ -84,7 +84,7 @@ def test_a_lean_that_lacks_the_replay_is_not_forked_and_judged_all_the_same(
     found = fitted(core, home, isolation, given=given, trials=QUICK)
     assert found.way == ""
     assert all("Lean.Kernel.Environment.replay is not described" in each.why[0] for each in found.tried)
-    assert has_right_verdicts(isolation, home, replace(core, checker=None), found)
+    assert has_right_verdicts(isolation, home, replace(core, checkers=()), found)
 
 
 def test_a_lean_that_lacks_goals_is_forked_without_them(

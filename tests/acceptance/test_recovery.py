@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from sqlalchemy import create_engine, text
 
 from farm.runs import revise
 from farm.store.queries import Queries
+from tests.chaos.aftermath import own_groups
 from tests.chaos.servers import Kept
 
 PYTHON = Path(sys.executable).name
@@ -114,6 +116,33 @@ def test_a_redis_that_is_killed_is_waited_for_and_the_run_goes_on(
         os.kill(valkey.pid, signal.SIGKILL)
         assert submit.ended() == 0, submit.said
         check_all(queries, run_id, manifest)
+
+
+def test_what_a_killed_worker_left_goes_even_if_its_successor_is_ended_while_it_begins(
+    quiet: Quiet, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    farm = quiet.farm.having(FARM_HOME=str(home))
+
+    def left(*pids: int) -> list[Path]:
+        folders = (path for pid in pids for path in (home / "work").glob(f"farm-{pid}-*"))
+        return [*folders, *own_groups(set(pids))]
+
+    for number, moment in enumerate([_holds_back, left]):  # at its first line, and when it prepares itself
+        with farm.started(tmp_path / f"killed{number}", "worker") as killed:
+            eventually(lambda: left(killed.process.pid))
+        assert left(killed.process.pid)
+        with farm.started(tmp_path / f"successor{number}", "worker") as successor:
+            eventually(lambda: moment(successor.process.pid))  # noqa: B023
+            successor.process.terminate()
+            assert successor.ended() == 0, successor.said
+        assert left(killed.process.pid, successor.process.pid) == []
+
+
+def _holds_back(pid: int) -> bool:
+    """Whether SIGTERM is blocked in a process, proc_pid_status(5)."""
+    (blocked,) = re.findall(r"^SigBlk:\t(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(blocked, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def test_a_postgresql_that_can_only_be_read_for_a_while_is_waited_for(

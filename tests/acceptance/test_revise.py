@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,13 @@ LONG = {"timeout": 600}
 def long(tmp_path: Path) -> Path:
     """A manifest whose lines take as long as they may."""
     return write(tmp_path / "long.jsonl", *(entry(ENDLESS, number, **LONG) for number in range(4)))
+
+
+@pytest.fixture(scope="module")
+def at_work(shared_quiet: Quiet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quiet]:
+    """A farm with a worker; each test submits programs of its own."""
+    with a_worker(shared_quiet, tmp_path_factory.mktemp("worker")):
+        yield shared_quiet
 
 
 def outcomes(quiet: Quiet) -> list[object]:
@@ -66,16 +74,15 @@ class TestCancel:
 
 
 class TestRetry:
-    def test_only_the_lines_of_that_reason_are_judged_anew(self, quiet: Quiet, tmp_path: Path) -> None:
+    def test_only_the_lines_of_that_reason_are_judged_anew(self, at_work: Quiet, tmp_path: Path) -> None:
         slow = entry(ENDLESS, 2) | {"predicted_proof": entry(PROVED, 2)["predicted_proof"], "timeout": 0.001}
         path = write(tmp_path / "a.jsonl", entry(PROVED, 1), slow, entry(WRONG, 3))
-        with a_worker(quiet, tmp_path / "worker"):
-            assert quiet.farm("submit", path).returncode == 0
-            assert verdicts(path) == [PROVED, ENDLESS, WRONG]
-            run_id = lines(path)[0]["farm"]["run_id"]
-            said = quiet.farm("retry", run_id, "--verdict", "timeout", "--timeout", 120)
-            assert said.returncode == 0, said.stderr
-            assert "1 line will be checked again" in said.stderr
+        assert at_work.farm("submit", path).returncode == 0
+        assert verdicts(path) == [PROVED, ENDLESS, WRONG]
+        run_id = lines(path)[0]["farm"]["run_id"]
+        said = at_work.farm("retry", run_id, "--verdict", "timeout", "--timeout", 120)
+        assert said.returncode == 0, said.stderr
+        assert "1 line will be checked again" in said.stderr
         assert verdicts(path) == [PROVED, PROVED, WRONG]
         assert [line["farm"]["run_id"] for line in lines(path)] == [run_id] * 3
 
@@ -100,18 +107,17 @@ class TestRetry:
 class TestRetryOnAnotherTier:
     """A line that is retried on a stronger tier has a check of its own with that tier."""
 
-    def test_what_the_compiler_proved_is_asked_of_the_kernel(self, quiet: Quiet, tmp_path: Path) -> None:
-        path = write(tmp_path / "a.jsonl", entry(PROVED, 1), entry(WRONG, 2))
-        with a_worker(quiet, tmp_path / "worker"):
-            assert quiet.farm("submit", path, "--tier", "lean", "--policy", "axiom=reject").returncode == 0
-            run_id = lines(path)[0]["farm"]["run_id"]
-            said = quiet.farm("retry", run_id, "--verdict", "proved", "--tier", "kernel")
-            assert said.returncode == 0, said.stderr
+    def test_what_the_compiler_proved_is_asked_of_the_kernel(self, at_work: Quiet, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", entry(PROVED, 11), entry(WRONG, 12))
+        assert at_work.farm("submit", path, "--tier", "lean", "--policy", "axiom=reject").returncode == 0
+        run_id = lines(path)[0]["farm"]["run_id"]
+        said = at_work.farm("retry", run_id, "--verdict", "proved", "--tier", "kernel")
+        assert said.returncode == 0, said.stderr
         first, second = (line["farm"] for line in lines(path))
         assert (first["verdict"], first["tier"], second["tier"]) == ("proved", "kernel", "lean")
         assert first["audit"]["replay"]["accepted"] is True
         assert "tiers" in said.stdout
-        assert quiet.farm.json("status", run_id)["tiers"] == {"kernel": 1, "lean": 1}
+        assert at_work.farm.json("status", run_id)["tiers"] == {"kernel": 1, "lean": 1}
 
     @pytest.fixture
     def audited(self, quiet: Quiet, tmp_path: Path) -> str:
@@ -184,11 +190,10 @@ class TestSubmitAgain:
         assert quiet.queries.tally(run.id).statuses == {"queued": 3000}
         assert len(quiet.queries.runs()) == 1
 
-    def test_shared_verdicts_are_counted(self, quiet: Quiet, tmp_path: Path) -> None:
-        entries = [entry(PROVED, 1), entry(PROVED, 1), entry(WRONG, 2)]
-        with a_worker(quiet, tmp_path / "worker"):
-            first = quiet.farm.json("submit", write(tmp_path / "a.jsonl", *entries))
-            second = quiet.farm("submit", write(tmp_path / "b.jsonl", *entries))
+    def test_shared_verdicts_are_counted(self, at_work: Quiet, tmp_path: Path) -> None:
+        entries = [entry(PROVED, 21), entry(PROVED, 21), entry(WRONG, 22)]
+        first = at_work.farm.json("submit", write(tmp_path / "a.jsonl", *entries))
+        second = at_work.farm("submit", write(tmp_path / "b.jsonl", *entries))
         assert first["shared"] == 1
         assert "3 shared with equal ones" in second.stderr
         assert "3 lines shared the check of an equal line." in second.stdout
@@ -228,23 +233,22 @@ def test_a_deadline_cancels_what_has_not_begun(quiet: Quiet, long: Path, tmp_pat
         quiet.farm("cancel", run_id)
 
 
-def test_a_group_ends_with_its_first_proof(quiet: Quiet, tmp_path: Path) -> None:
-    entries = [entry(PROVED, 1, group="g"), *(entry(ENDLESS, n, group="g", **LONG) for n in range(2, 5))]
+def test_a_group_ends_with_its_first_proof(at_work: Quiet, tmp_path: Path) -> None:
+    entries = [entry(PROVED, 31, group="g"), *(entry(ENDLESS, n, group="g", **LONG) for n in range(32, 35))]
     path = write(tmp_path / "a.jsonl", *entries)
-    with a_worker(quiet, tmp_path / "worker"):
-        facts = quiet.farm.json("submit", path, "--stop-on-first-proof")
+    facts = at_work.farm.json("submit", path, "--stop-on-first-proof")
     assert facts["statuses"] == {"done": 1, "cancelled": 3}
     assert [line.get("proof_status") for line in lines(path)] == ["completed", None, None, None]
 
 
 def test_an_interactive_run_overtakes_a_long_one(quiet: Quiet, tmp_path: Path) -> None:
-    long = write(tmp_path / "a.jsonl", *(entry(ENDLESS, number) for number in range(40)))
+    long = write(tmp_path / "a.jsonl", *(entry(ENDLESS, number) for number in range(300)))
     short = write(tmp_path / "b.jsonl", entry(PROVED, 100))
     with a_worker(quiet, tmp_path / "worker", FARM_CONCURRENCY="1"):
         run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
         wait_for_run(quiet.queries, long, "running")
         assert quiet.farm("submit", short, "--priority", "interactive").returncode == 0
-        assert quiet.queries.tally(run_id).statuses["queued"] > 30
+        assert quiet.queries.tally(run_id).statuses["queued"] > 150
         quiet.farm("cancel", run_id)
     assert verdicts(short) == [PROVED]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from farm_workers.box.bubblewrap import python
 from farm_workers.checking import seals
 from farm_workers.checking.canary import examine, require_sound
 from farm_workers.checking.checker import Checker
@@ -16,9 +19,10 @@ from processes import PATIENCE
 from reports import audited
 
 from farm.assembly.challenge import Challenge
+from farm.documents import decoded, encoded
 from farm.errors import FarmError
 from farm.judging.assurance import Assurance
-from farm.judging.audit import Replay
+from farm.judging.audit import Audit, Replay
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
@@ -32,17 +36,25 @@ SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide
 LIMITS = Limits(wall_seconds=20.0)
 
 
-def saying(core: LeanEnvironment, script: str) -> LeanEnvironment:
-    """Return the environment with a program for the shell as its checker."""
-    other = KernelChecker(name="other", command=("/bin/sh", "-c", script), visible=())
-    return replace(core, digest=f"with {script}", checker=other)
+def saying(core: LeanEnvironment, *scripts: str) -> LeanEnvironment:
+    """Return the environment with programs for the shell as its checkers: other, then other 2, ..."""
+    names = ["other", *(f"other {number}" for number in range(2, len(scripts) + 1))]
+    others = [
+        KernelChecker(name=name, command=("/bin/sh", "-c", script), visible=())
+        for name, script in zip(names, scripts, strict=True)
+    ]
+    return replace(core, digest=f"with {scripts}", checkers=tuple(others))
 
 
 @pytest.fixture
 def replayed(core: LeanEnvironment) -> LeanEnvironment:
     """The environment with the farm's replay as another program that reads compiled modules."""
-    assert core.checker is not None
-    return replace(core, digest="replayed", checker=replace(core.checker, name="other", is_ours=False))
+    return replace(core, digest="replayed", checkers=(replayer(core),))
+
+
+def replayer(core: LeanEnvironment) -> KernelChecker:
+    (replay,) = core.checkers
+    return replace(replay, name="other", is_ours=False)
 
 
 def checked(
@@ -108,6 +120,70 @@ def test_what_the_kernels_disagree_about_is_a_failure_of_the_farm(
     ]
 
 
+NO = "echo t is no theorem; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("scripts", "reason", "detail", "asked"),
+    [
+        (["exit 0", "exit 0", "exit 0"], Reason.OK, "The kernel and other and other 2 and other 3", 3),
+        (["exit 0", "exit 0", NO], Reason.KERNELS_DISAGREE, "but other 3 rejected it: t is no theorem", 3),
+        (["exit 0", NO, "exit 2"], Reason.KERNELS_DISAGREE, "but other 2 rejected it: t is no theorem", 2),
+        ([NO, "exit 0"], Reason.KERNELS_DISAGREE, "but other rejected it: t is no theorem", 1),
+        (["exit 0", "exit 2"], Reason.BOX_FAILED, "status 2", 0),
+    ],
+)
+def test_every_checker_of_a_list_must_accept(
+    checker: Checker, core: LeanEnvironment, scripts: list[str], reason: Reason, detail: str, asked: int
+) -> None:
+    report = checked(checker, saying(core, *scripts))
+    verdict = judge(report)
+    assert (verdict.reason, detail in verdict.detail) == (reason, True), verdict.detail
+    if asked:
+        told = decoded(Audit, json.loads(json.dumps(encoded(audited(report)))))
+        assert len(told.others) == asked
+        assert [each.checker for each in told.others] == ["other", "other 2", "other 3"][:asked]
+        assert len(list(told.words)) == 2 + asked
+
+
+EXPORTED = Path(__file__).parent.parent / "exported.py"
+
+
+@pytest.fixture
+def exporting(core: LeanEnvironment) -> LeanEnvironment:
+    """The environment with a checker that reads exports."""
+    words = (python(), "-I", str(EXPORTED), "{export}")
+    reader = KernelChecker(name="reader", command=words, visible=(EXPORTED,), reads_export=True)
+    return replace(core, digest="exporting", checkers=(reader,))
+
+
+def test_a_checker_of_exports_reads_the_proof_with_all_that_it_rests_on(
+    checker: Checker, exporting: LeanEnvironment
+) -> None:
+    program = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := ⟨h.2, h.1⟩\n"
+    statement = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := sorry\n"
+    report = checked(checker, exporting, program, statement)
+    assert judge(report).detail == "The kernel and reader accepted the module.", judge(report)
+    (found,) = audited(report).others
+    assert int(found.said.split()[0]) > 5
+
+
+def test_a_checker_of_exports_is_fit_if_it_refuses_false(
+    checker: Checker, exporting: LeanEnvironment
+) -> None:
+    assert examine(exporting, checker).wrong == ()
+
+
+def test_each_checker_of_a_list_has_to_refuse_a_proof_of_false(
+    checker: Checker, core: LeanEnvironment, replayed: LeanEnvironment
+) -> None:
+    (kernel,) = replayed.checkers
+    credulous = replace(saying(core, "exit 0").checkers[0], name="credulous")
+    both = replace(replayed, digest="one of two", checkers=(kernel, credulous))
+    (wrong,) = examine(both, checker).wrong
+    assert wrong.startswith("refused by the checker credulous (forked) came out as ok: ")
+
+
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
@@ -143,7 +219,7 @@ def test_a_second_kernel_without_an_answer_proves_nothing(
 
 def test_a_second_kernel_that_does_not_exist_proves_nothing(checker: Checker, core: LeanEnvironment) -> None:
     gone = KernelChecker(name="gone", command=("/no/such/kernel", "{module}"), visible=())
-    verdict = judge(checked(checker, replace(core, digest="gone", checker=gone)))
+    verdict = judge(checked(checker, replace(core, digest="gone", checkers=(gone,))))
     assert verdict.reason is Reason.BOX_FAILED
 
 
@@ -174,12 +250,11 @@ def test_the_canaries_live_where_there_is_a_second_kernel(
 def test_the_first_replay_of_an_environments_imports_is_the_canaries_and_takes_the_time_of_no_proof(
     checker: Checker, replayed: LeanEnvironment
 ) -> None:
-    kernel = replayed.checker
-    assert kernel is not None
+    (kernel,) = replayed.checkers
     # Longer than the proof below may take, and only of a module that imports what the header does.
     script = 'sleep 4; grep -q Core "$0" || exit 2; exec "$@"'
     slow = replace(kernel, command=("/bin/sh", "-c", script, "{olean}", *kernel.command))
-    environment = replace(replayed, digest="slow", checker=slow)
+    environment = replace(replayed, digest="slow", checkers=(slow,))
     assert examine(environment, checker).wrong == ()
     report = checked(checker, environment, limits=Limits(wall_seconds=3.0))
     assert judge(report).reason is Reason.KERNEL_TIME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import httpx
 import pytest
 from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
 from farms import CORE, Quiet, a_worker
-from processes import eventually
+from processes import PATIENCE, eventually
 from services import Service, serving_http
 
 from farm.service.requests import MOST_ITEMS
@@ -50,10 +51,10 @@ def service(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield service
 
 
-@pytest.fixture
-def lonely(quiet: Quiet, tmp_path: Path) -> Iterator[Service]:
-    """A service over a farm without a worker."""
-    with serving_http(quiet.farm, tmp_path / "lonely") as service:
+@pytest.fixture(scope="module")
+def lonely(shared_quiet: Quiet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service over a farm without a worker; each test asks about programs of its own."""
+    with serving_http(shared_quiet.farm, tmp_path_factory.mktemp("lonely")) as service:
         yield service
 
 
@@ -105,6 +106,18 @@ class TestAsking:
             (found,) = service.post(program(PROVED, 2), accept=accept, wait_seconds=120)["items"]
             assert (found["verdict"], found["reward"], found["weaker"]) == ("proved", reward, ["unchecked"])
 
+    def test_a_proved_item_is_had_as_files_and_no_other_is(self, service: Service) -> None:
+        items = [stated(RIGHT), stated("exact h"), program(PROVED, 2)]
+        ids = seen(service.post(*items, wait_seconds=120)["items"], "id")
+        bundle = service.get(f"/v1/items/{ids[0]}/bundle")
+        files = bundle["files"]
+        assert (bundle["item"], json.loads(files["verdict.json"])["verdict"]) == (ids[0], "proved")
+        assert (RIGHT in files["Solution.lean"], "sorry" in files["Challenge.lean"]) == (True, True)
+        for item, why in ((ids[1], "is not proved"), (ids[2], "compared with no statement")):
+            (fault,) = service.get(f"/v1/items/{item}/bundle", status=422)["detail"]
+            assert why in fault["msg"]
+        service.get(f"/v1/items/{ids[0]}9/bundle", status=404)
+
     def test_what_takes_long_is_asked_for_again(self, service: Service) -> None:
         slow = program(ENDLESS, 3, timeout=3)
         posted = service.post(slow, program(PROVED, 3), status=202, share=False)
@@ -117,7 +130,10 @@ class TestAsking:
         assert seen(both, "verdict") == ["proved", "timeout"]
 
     def test_results_are_streamed_as_they_come_and_then_the_end(self, service: Service) -> None:
-        items = [program(ENDLESS, 4, timeout=2), *(program(PROVED, number) for number in range(5, 9))]
+        items = [
+            program(ENDLESS, 4, timeout=2 * PATIENCE),
+            *(program(PROVED, number) for number in range(5, 9)),
+        ]
         batch = service.post(*items, status=202, share=False)["batch"]
         *results, end = service.events(batch)
         assert [kind for kind, _ in results] == ["result"] * 5
@@ -245,13 +261,14 @@ class TestWhatIsNotThere:
         ],
     )
     def test_what_no_client_could_read_back_is_refused_before_anything_is_judged(
-        self, lonely: Service, quiet: Quiet, path: str, content: bytes, place: list[object]
+        self, lonely: Service, shared_quiet: Quiet, path: str, content: bytes, place: list[object]
     ) -> None:
+        before = shared_quiet.rows()
         with lonely.client(seconds=5) as client:
             answer = client.post(path, content=content, headers={"Content-Type": "application/json"})
         assert answer.status_code == 422, answer.text
         assert [each["loc"] for each in answer.json()["detail"]] == [["body", *place]]
-        assert "jobs" not in quiet.rows()
+        assert shared_quiet.rows() == before
 
     def test_a_program_without_a_name_stays_without_one(self, service: Service) -> None:
         codes = [{"custom_id": None, "code": ""}, {"code": ""}, {"custom_id": 7, "code": ""}]
@@ -272,19 +289,19 @@ class TestWhatIsTooMuch:
 
 class TestWithoutAWorker:
     def test_nobody_waits_who_did_not_ask_to(self, lonely: Service) -> None:
-        posted = lonely.post(program(PROVED, 1), status=202)
+        posted = lonely.post(program(PROVED, 10), status=202)
         assert posted["done"] is False
         assert seen(posted["items"], "status", "reward") == [("queued", None)]
         lonely.get(f"/v1/batches/{posted['batch']}", status=202, wait_seconds=0.2)
 
-    def test_who_waits_is_answered_with_what_is_known(self, lonely: Service, quiet: Quiet) -> None:
-        posted = lonely.post(program(PROVED, 1), program(PROVED, 2), status=202)
-        quiet.judge(posted["batch"], 1)
+    def test_who_waits_is_answered_with_what_is_known(self, lonely: Service, shared_quiet: Quiet) -> None:
+        posted = lonely.post(program(PROVED, 11), program(PROVED, 12), status=202)
+        shared_quiet.judge(posted["batch"], 1)
         known = lonely.get(f"/v1/batches/{posted['batch']}", status=202, wait_seconds=0.3)
         assert seen(known["items"], "status") == ["done", "queued"]
 
     def test_items_groups_and_all_are_cancelled(self, lonely: Service) -> None:
-        items = [program(PROVED, number, group=group) for number, group in enumerate("aabbcc")]
+        items = [program(PROVED, number, group=group) for number, group in enumerate("aabbcc", 20)]
         posted = lonely.post(*items, status=202)
         batch, ids = posted["batch"], seen(posted["items"], "id")
 
@@ -307,7 +324,7 @@ class TestWithoutAWorker:
     def test_a_batch_with_items_of_before_is_the_same_wherever_it_is_asked_about(
         self, lonely: Service
     ) -> None:
-        items = [program(PROVED, number, key=f"mixed {number}") for number in range(4)]
+        items = [program(PROVED, number, key=f"mixed {number - 30}") for number in range(30, 34)]
         first = lonely.post(*items[:2], status=202)
         mixed = lonely.post(items[2], items[1], items[3], status=202)
         ids = seen(mixed["items"], "id")
@@ -356,36 +373,36 @@ def gone_away(service: Service, quiet: Quiet, item: dict[str, Any]) -> str:
 class TestAClientThatGoesAway:
     DEADLINE = "SELECT deadline_at FROM runs WHERE id = :id"
 
-    def test_is_not_waited_for_but_may_come_back(self, lonely: Service, quiet: Quiet) -> None:
-        batch = gone_away(lonely, quiet, program(PROVED, 1))
-        eventually(lambda: quiet.ask(self.DEADLINE, id=batch) != [None])
+    def test_is_not_waited_for_but_may_come_back(self, lonely: Service, shared_quiet: Quiet) -> None:
+        batch = gone_away(lonely, shared_quiet, program(PROVED, 41))
+        eventually(lambda: shared_quiet.ask(self.DEADLINE, id=batch) != [None])
         waiting = threading.Thread(
             target=lonely.get, args=(f"/v1/batches/{batch}",), kwargs={"wait_seconds": 60}
         )
         waiting.start()  # and is waited for from now on, not when this has been answered
-        eventually(lambda: quiet.ask(self.DEADLINE, id=batch) == [None])
+        eventually(lambda: shared_quiet.ask(self.DEADLINE, id=batch) == [None])
         assert waiting.is_alive()
-        quiet.judge(batch, 1)
+        shared_quiet.judge(batch, 1)
         waiting.join(60)
 
-    def test_and_streams_later_is_waited_for(self, lonely: Service, quiet: Quiet) -> None:
-        batch = gone_away(lonely, quiet, program(PROVED, 1))
-        eventually(lambda: quiet.ask(self.DEADLINE, id=batch) != [None])
+    def test_and_streams_later_is_waited_for(self, lonely: Service, shared_quiet: Quiet) -> None:
+        batch = gone_away(lonely, shared_quiet, program(PROVED, 42))
+        eventually(lambda: shared_quiet.ask(self.DEADLINE, id=batch) != [None])
         told: list[object] = []
         streaming = threading.Thread(target=lambda: told.extend(lonely.events(batch)))
         streaming.start()
-        eventually(lambda: quiet.ask(self.DEADLINE, id=batch) == [None])
-        quiet.judge(batch, 1)
+        eventually(lambda: shared_quiet.ask(self.DEADLINE, id=batch) == [None])
+        shared_quiet.judge(batch, 1)
         streaming.join(60)
         assert len(told) == 2
 
-    def test_with_a_key_is_waited_for(self, lonely: Service, quiet: Quiet) -> None:
-        first = gone_away(lonely, quiet, program(PROVED, 1))
-        batch = gone_away(lonely, quiet, program(PROVED, 2, key="k"))
-        other = gone_away(lonely, quiet, program(PROVED, 3))
-        eventually(lambda: quiet.ask(self.DEADLINE, id=other) != [None])
-        assert quiet.ask(self.DEADLINE, id=batch) == [None]
-        assert quiet.ask(self.DEADLINE, id=first) != [None]
+    def test_with_a_key_is_waited_for(self, lonely: Service, shared_quiet: Quiet) -> None:
+        first = gone_away(lonely, shared_quiet, program(PROVED, 43))
+        batch = gone_away(lonely, shared_quiet, program(PROVED, 44, key="k"))
+        other = gone_away(lonely, shared_quiet, program(PROVED, 45))
+        eventually(lambda: shared_quiet.ask(self.DEADLINE, id=other) != [None])
+        assert shared_quiet.ask(self.DEADLINE, id=batch) == [None]
+        assert shared_quiet.ask(self.DEADLINE, id=first) != [None]
 
 
 @pytest.fixture

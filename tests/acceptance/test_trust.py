@@ -286,13 +286,24 @@ def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"), [("exit 0", "ok"), ("echo no; exit 1", "kernel"), ("exit 2", "box_failed")]
+    ("scripts", "reason"),
+    [
+        (["exit 0"], "ok"),
+        (["echo no; exit 1"], "kernel"),
+        (["exit 2"], "box_failed"),
+        (["exit 0"] * 3, "ok"),
+        (["exit 0", "exit 0", "exit 1"], "kernels_disagree"),
+        (["exit 1", "exit 0"], "kernel"),
+        (["exit 0", "exit 2"], "box_failed"),
+    ],
 )
-def test_the_checker_of_an_environment_has_the_last_word_where_lean_is_not_forked(
-    checker: Checker, core: LeanEnvironment, tmp_path: Path, script: str, reason: str
+def test_the_checkers_of_an_environment_have_the_last_word_where_lean_is_not_forked(
+    checker: Checker, core: LeanEnvironment, tmp_path: Path, scripts: list[str], reason: str
 ) -> None:
-    words = ("/bin/sh", "-c", f'test -s "{{olean}}" -a "{{module}}" = Module || exit 9; {script}')
-    own = replace(unforked(core, tmp_path), checker=KernelChecker(name="sh", command=words, visible=()))
+    guard = 'test -s "{olean}" -a "{module}" = Module || exit 9'
+    commands = [("/bin/sh", "-c", f"{guard}; {script}") for script in scripts]
+    named = tuple(KernelChecker(name="sh", command=words, visible=()) for words in commands)
+    own = replace(unforked(core, tmp_path), checkers=named)
     asked = challenge(core, "theorem t : 1 = 1 := by sorry")
     program = f"{core.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
@@ -307,7 +318,7 @@ def unforked(core: LeanEnvironment, folder: Path) -> LeanEnvironment:
         digest="unforked",
         lean=(str(dressed.lean),),
         visible=tuple(map(str, dressed.visible)),
-        checker=None,
+        checkers=(),
     )
 
 

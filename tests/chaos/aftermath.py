@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -109,7 +110,8 @@ _OWN = re.compile(r"farm-(\d+)-(\d+)-(\d+)-\d+")
 
 def own_groups(pids: set[int]) -> list[Path]:
     """Return the control groups that are there of processes of the farm, which may be gone."""
-    found = Path("/sys/fs/cgroup").rglob("farm-*")
+    # Not rglob: others' groups may go while it looks.
+    found = (Path(folder) / name for folder, names, _ in os.walk("/sys/fs/cgroup") for name in names)
     names = ((group, _OWN.fullmatch(group.name)) for group in found)
     return [group for group, name in names if name and int(name[1]) in pids]
 

@@ -175,7 +175,7 @@ def test_the_service_waits_for_the_first_key_that_is_valid(mounted: Mounted) -> 
         waiting = subprocess.Popen(container["command"], env=environment, stderr=stderr)
     try:
         told = "kubectl exec deploy/farm-metrics -- farm keys add NAME"
-        eventually(lambda: told in said.read_text(), seconds=30)
+        eventually(lambda: told in said.read_text(), seconds=60)
         assert waiting.poll() is None
         assert farm("keys", "add", "me").returncode == 0
         assert waiting.wait(60 * PATIENCE) == 0

@@ -231,7 +231,7 @@ def test_a_publisher_ends_while_redis_hangs(server: OwnRedis) -> None:
         publisher.publish([1])
         begun = time.monotonic()
         publisher.stop()
-        assert time.monotonic() - begun < 4.0
+        assert time.monotonic() - begun < 4.0 * PATIENCE
 
 
 def test_a_publisher_publishes_what_is_left_before_it_ends(redis_database: tuple[str, redis.Redis]) -> None:
@@ -353,7 +353,7 @@ def test_whoever_waits_without_redis_waits_as_long_as_he_said() -> None:
     with completions.following() as following:
         begun = time.monotonic()
         following.wait(frozenset({1}), 0.3)
-        assert 0.3 <= time.monotonic() - begun < 5.0
+        assert 0.3 <= time.monotonic() - begun < 5.0 * PATIENCE
     completions.close()
 
 

@@ -64,6 +64,7 @@ from farm.store.records import Judged
 from farm.store.transitions import MAX_FAILURES, Store
 from farm.store.workers import Workers
 from farm.version import VERSION
+from tests.made_once import MadeOnce, copied
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 
@@ -75,8 +76,11 @@ def isolation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
 
 
 @pytest.fixture(scope="module")
-def core(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
-    return installed(tmp_path_factory.mktemp("home"), None, isolation)["core"]
+def core(
+    isolation: Isolation, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory
+) -> LeanEnvironment:
+    made = made_once("environments", lambda folder: installed(folder, None, isolation))
+    return installed(copied(made, tmp_path_factory.mktemp("core")), None, isolation)["core"]
 
 
 @pytest.fixture(scope="module")
@@ -443,7 +447,7 @@ def test_what_the_kernels_disagree_about_is_recorded_at_once_and_logged_as_an_er
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     other = KernelChecker(name="other", command=("/bin/sh", "-c", "echo no; exit 1"), visible=())
-    doubted = dataclasses.replace(core, digest="doubted", checker=other)
+    doubted = dataclasses.replace(core, digest="doubted", checkers=(other,))
     with new_context(database, doubted, checker) as context:
         run_id = load(context.store, tmp_path / "a.jsonl", entry(PROVED, 1))
         work(context)

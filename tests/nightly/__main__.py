@@ -19,11 +19,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.nightly", description="Run the long instruments.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(by_name)} (all)")
     parser.add_argument("--slice", metavar="TEXT", help="run the one that the hash of this text chooses")
+    parser.add_argument(
+        "--beside",
+        choices=("yes", "no"),
+        help="run it only if other tests may run beside it, or only if none may",
+    )
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in by_name]:
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(by_name)}")
     wanted = [by_name[name] for name in options.names] or list(INSTRUMENTS)
-    ran = run([chosen(options.slice)] if options.slice else wanted)
+    wanted = [chosen(options.slice)] if options.slice else wanted
+    if options.beside:
+        wanted = [each for each in wanted if each.is_alone == (options.beside == "no")]
+    ran = run(wanted)
     sys.stdout.write(table(ran))
     return 1 if any(each.status for each in ran) else 0
 

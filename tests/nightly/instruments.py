@@ -19,13 +19,15 @@ _PYTEST = ("-m", "pytest", "-m", "long")
 class Instrument:
     """One long instrument: arguments of Python, and environment variables.
 
-    `is_slice` marks those of a few minutes that continuous integration takes turns with.
+    `is_slice` marks those of a few minutes that continuous integration takes turns with, `is_alone` those
+    that compare times and so run without other tests beside them.
     """
 
     name: str
     arguments: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     is_slice: bool = False
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +51,15 @@ INSTRUMENTS = (
     Instrument(name="hostile", arguments=(*_PYTEST, "tests/acceptance/test_hostile.py"), is_slice=True),
     Instrument(name="oracle", arguments=(*_PYTEST, "tests/acceptance/test_oracle.py"), is_slice=True),
     Instrument(name="levels", arguments=(*_PYTEST, "tests/acceptance/test_box.py"), is_slice=True),
-    Instrument(name="contest", arguments=(*_PYTEST, "tests/acceptance/test_bench.py"), is_slice=True),
-    Instrument(name="around", arguments=(*_PYTEST, "tests/integration/test_bench_around.py"), is_slice=True),
+    Instrument(
+        name="contest", arguments=(*_PYTEST, "tests/acceptance/test_bench.py"), is_slice=True, is_alone=True
+    ),
+    Instrument(
+        name="around",
+        arguments=(*_PYTEST, "tests/integration/test_bench_around.py"),
+        is_slice=True,
+        is_alone=True,
+    ),
     Instrument(name="selftest", arguments=(*_PYTEST, "tests/acceptance/test_tiers.py"), is_slice=True),
     Instrument(
         name="images",

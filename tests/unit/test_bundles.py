@@ -54,7 +54,7 @@ def parts(tmp_path: Path) -> Parts:
         packages="",
         options=("-DmaxRecDepth=600",),
         lean_path=(str(modules),),
-        checker=None,
+        checkers=(),
     )
 
 
@@ -94,7 +94,7 @@ def test_equal_environments_give_equal_bundles(parts: Parts, tmp_path: Path) -> 
 def test_a_checker_of_the_toolchain_is_carried(parts: Parts, tmp_path: Path) -> None:
     own = script(tmp_path / "toolchain" / "bin" / "leanchecker", "exit 0")
     checker = KernelChecker(name="leanchecker", command=(str(own), "{module}"), visible=())
-    replaced = Parts(**{**{key: getattr(parts, key) for key in Parts.__slots__}, "checker": checker})
+    replaced = Parts(**{**{key: getattr(parts, key) for key in Parts.__slots__}, "checkers": (checker,)})
     bundle.unpack(packed(replaced, tmp_path / "m.farm"), tmp_path / "there", quietly)
     keys, _ = bundle.unpacked(tmp_path / "there")
     assert keys["checker"] == [str(tmp_path / "there" / "toolchain" / "bin" / "leanchecker"), "{module}"]
@@ -108,7 +108,9 @@ def test_what_no_bundle_can_carry_is_refused(parts: Parts, tmp_path: Path) -> No
         packed(Parts(**{**facts, "options": ("--plugin=/x.so",)}), tmp_path / "m.farm")
     checker = KernelChecker(name="nanoda", command=("/opt/nanoda", "{module}"), visible=())
     with pytest.raises(UsageError, match="checker: it lies outside"):
-        packed(Parts(**{**facts, "checker": checker}), tmp_path / "m.farm")
+        packed(Parts(**{**facts, "checkers": (checker,)}), tmp_path / "m.farm")
+    with pytest.raises(UsageError, match="checkers: several, and one that reads exports"):
+        packed(Parts(**{**facts, "checkers": (checker, checker)}), tmp_path / "m.farm")
     assert not (tmp_path / "m.farm").exists()
 
 
@@ -127,7 +129,7 @@ def test_a_disk_without_room_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: 
         "folder, tree = map(Path, sys.argv[1:])\n"
         "lean = t.Toolchain(lean=tree / 'bin' / 'lean', says=t.SAYS)\n"
         "modules = (str(tree.with_name('modules')),)\n"
-        "parts = t.Parts(toolchain=lean, packages='', options=(), lean_path=modules, checker=None)\n"
+        "parts = t.Parts(toolchain=lean, packages='', options=(), lean_path=modules, checkers=())\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
         "try: t.packed(parts, folder / 'm.farm')\n"
         "except FarmError as error: print(error, list(folder.iterdir()))"

@@ -52,12 +52,13 @@ _OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in c
 def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
         *("submit", "status", "list", "show", "report", "export", "assemble", "negate"),
+        *("holes", "fill"),
         *("cancel", "retry", "recheck", "sweep", "prune", "serve"),
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
         *("prove", "search", "bundle"),
         *("serve", "mcp", "metrics"),
-        *("check", "audit", "dataset", "selftest", "worker", "bench"),
+        *("check", "audit", "dataset", "selftest", "exploits", "worker", "bench"),
         *("environments", "environments add", "environments declare", "environments fit"),
         *("environments probe", "environments verify"),
         *("environments pack", "environments remove"),

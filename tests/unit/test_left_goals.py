@@ -18,6 +18,18 @@ def left(*lines: object) -> bytes:
     return "".join(f"{line}\n" for line in ("", *map(json.dumps, lines))).encode()
 
 
+def test_a_place_for_another_proof_is_told_in_offsets_and_a_wrong_one_is_not() -> None:
+    fine = {**GOAL, "hole": [2, 2, 2, 7], "is_term": True, "open": 3, "indent": 4}
+    start = PROGRAM.index("sorry")
+    (found,) = read_goals(left(fine), PROGRAM) or ()
+    assert (found.start, found.end, found.is_term) == (start, start + 5, True)
+    assert (found.open_goals, found.indent) == (3, 4)
+    wrong: list[object] = [None, "x", [2, 2], [2, 7, 2, 2], [2, 2, 9, 9], [2, 2, 2, 1 << 70], [2, 2, 2, True]]
+    for hole in wrong:
+        (found,) = read_goals(left({**GOAL, "hole": hole, "open": 1 << 70, "indent": -1}), PROGRAM) or ()
+        assert (found.start, found.end, found.open_goals, found.indent) == (None, None, 1, None)
+
+
 def test_a_file_that_is_not_there_is_no_goals() -> None:
     assert read_goals(None, PROGRAM) is None
     assert read_goals(b"\n", PROGRAM) == ()

@@ -31,15 +31,25 @@ from farm.judging.submit_options import SubmitOptions
 from farm.lean_text.policy.screen import Policy
 from farm.manifest.entries import fingerprint, read
 from farm.manifest.lines import opened
+from farm.runs.children import pieces
 from farm.runs.prepare.manifests import preparing
 from farm.store.new_lines import Block
 
 KNOWN = (CORE, OTHER)
 
+#: Lines of a piece, fewer than usual.
+PIECE = 100
 #: More lines than the process itself prepares, and than fit into three children at once.
-LINES = 6_000
+LINES = 12 * PIECE
 #: The same for two children.
-FOR_TWO = 4_500
+FOR_TWO = 9 * PIECE
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_pieces() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "PIECE_LINES", PIECE)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +172,7 @@ def test_one_run_prepares_several_manifests_with_the_same_children(long: Path, t
 
 def test_a_short_manifest_starts_no_child(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    path.write_bytes(many(1900))
+    path.write_bytes(many(4 * PIECE - 20))
     with prepared(path, 0, OPTIONS, KNOWN, processes=2) as blocks:
         for _ in blocks:
             assert children() == []
@@ -171,7 +181,7 @@ def test_a_short_manifest_starts_no_child(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mib", [1, 9])
 def test_a_line_longer_than_a_piece_is_a_block_of_its_own(tmp_path: Path, mib: int) -> None:
     path = tmp_path / "m.jsonl"
-    path.write_bytes(text_of({}, {"generation": "x" * (mib << 20)}, {}) + many(3000))
+    path.write_bytes(text_of({}, {"generation": "x" * (mib << 20)}, {}) + many(6 * PIECE))
     assert without_identity(rows_of(blocks_of(path))) == without_identity(expected(path, 3))
 
 
@@ -274,7 +284,7 @@ def ready(lines: int) -> bytes:
 
 
 @pytest.mark.parametrize("children", [0, 2])
-@pytest.mark.parametrize("between", [10, 700, 3_000, 30_000])
+@pytest.mark.parametrize("between", [10, 140, 3_000, 30_000])
 def test_wrong_lines_of_all_sorts_are_told_together_as_by_who_reads_line_after_line(
     tmp_path: Path, children: int, between: int
 ) -> None:
@@ -284,7 +294,7 @@ def test_wrong_lines_of_all_sorts_are_told_together_as_by_who_reads_line_after_l
     path.write_bytes(many(100) + filling.join(wrong * (5 if between < 3_000 else 1)) + b"\n" + many(9))
     told = sequential_error(path)
     assert error_of(path, children=children) == told
-    assert len(told.split("\n")) == {10: 11, 700: 11, 3_000: 3, 30_000: 2}[between]
+    assert len(told.split("\n")) == {10: 11, 140: 11, 3_000: 3, 30_000: 2}[between]
 
 
 def test_a_line_that_no_environment_can_judge_is_told_with_the_other_wrong_ones(tmp_path: Path) -> None:
@@ -320,7 +330,7 @@ def test_a_line_without_an_answer_can_be_judged_as_such(
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-@pytest.mark.parametrize("before", [0, 700, FOR_TWO])
+@pytest.mark.parametrize("before", [0, 140, FOR_TWO])
 def test_a_wrong_line_is_told_as_by_who_reads_line_after_line(
     tmp_path: Path, wrong: bytes, before: int
 ) -> None:
@@ -336,7 +346,7 @@ def test_the_first_wrong_line_wins_when_another_process_finds_its_own_earlier(tm
     path = tmp_path / "m.jsonl"
     slow = text_of({"generation": "```lean4\n" + "theorem b : 1 = 1 := by simp\n" * 20_000})
     path.write_bytes(
-        many(2500) + slow + b'{"first": 1}\n' + many(400) + b'{"second": 1}\n' + WRONG["too long"]
+        many(5 * PIECE) + slow + b'{"first": 1}\n' + many(80) + b'{"second": 1}\n' + WRONG["too long"]
     )
     assert error_of(path, children=2) == sequential_error(path)
 
@@ -348,13 +358,13 @@ def test_lines_before_the_wrong_one_come_as_blocks(tmp_path: Path) -> None:
     with prepared(path, 0, OPTIONS, KNOWN, processes=2) as blocks, pytest.raises(ManifestError):
         for block in blocks:
             lines += block.lines
-    assert FOR_TWO - 1000 <= lines <= FOR_TWO
+    assert FOR_TWO - 2 * PIECE <= lines <= FOR_TWO
 
 
 @pytest.mark.parametrize("wrong", [b"", b"{}\n"])
 def test_a_file_that_is_cut_short_is_told_after_what_is_wrong_before(tmp_path: Path, wrong: bytes) -> None:
     path = tmp_path / "m.jsonl.gz"
-    path.write_bytes(gzip.compress(many(2000) + wrong + ready(30_000))[:-9])
+    path.write_bytes(gzip.compress(many(4 * PIECE) + wrong + ready(30_000))[:-9])
     told = sequential_error(path)
     assert ("not a complete .gz file" in told) == (not wrong)
     assert error_of(path, children=2) == told
@@ -537,10 +547,13 @@ def test_an_error_of_whoever_asks_leaves_no_child(long: Path) -> None:
     assert children() == []
 
 
-PARENT = """
+PARENT = f"""
 import sys, time
 from pathlib import Path
 from binary_rows import CORE, OPTIONS, OTHER, prepared
+from farm.runs.children import pieces
+
+pieces.PIECE_LINES = {PIECE}
 
 with prepared(Path(sys.argv[1]), 0, OPTIONS, (CORE, OTHER), processes=2) as blocks:
     for block in blocks:

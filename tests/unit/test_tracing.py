@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from collector import Collector, collecting
-from processes import CODE, PATIENCE
+from processes import CODE, PATIENCE, eventually
 
 from farm import tracing
 from farm.tracing.span import trace_id
-from farm.tracing.tracer import Tracer
+from farm.tracing.tracer import FLUSH_SECONDS, Tracer
 
 #: All that a command, a service or a worker imports. What it rests on imports OpenTelemetry's interface, and
 #: its metrics where they are installed, but neither its spans nor what sends them.
@@ -184,8 +184,13 @@ def test_a_collector_that_is_away_is_told_of_once_and_not_waited_for(
             with tracer.span("a", None, {}):
                 pass
             tracer.flush()
-        assert time.monotonic() - began < 3 * PATIENCE
-    (said,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert time.monotonic() - began < 3 * FLUSH_SECONDS + 3 * PATIENCE
+
+    def told() -> list[logging.LogRecord]:
+        return [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+    eventually(told)
+    (said,) = told()
     assert said.getMessage().startswith("Traces do not reach the collector: ")
     assert "refused" in said.getMessage()
 

@@ -181,7 +181,7 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("both", {"negates": True, "contradicts": True, **sealed()}, Reason.CONTRADICTION),
     ("neither", {"negates": True, "contradicts": True, "audit": finding("axiom")}, Reason.AXIOM),
     ("a statement", {"states": True, **sealed(stated=STATED)}, Reason.STATED),
-    ("a statement with a sorry", {"states": True, "messages": (SORRY,), **sealed(stated=STATED)}, Reason.STATED),
+    ("with its sorry", {"states": True, "messages": (SORRY,), **sealed(stated=STATED)}, Reason.STATED),
     ("no statement", {"states": True, "audit": finding("bad_challenge")}, Reason.AUDIT),
     ("a statement without facts", {"states": True, **sealed()}, Reason.NO_REPLY),
     ("a statement on the tier lean", {"states": True, "audit": None, "tier": "lean"}, Reason.NO_REPLY),

@@ -158,25 +158,20 @@ class Preparer:
 
     def _task(self, entry: Entry, kind: str) -> str | None:
         """Return an entry's task as it is stored; raises `ManifestError` where its system knows no tasks."""
-        whole = entry.task.within(self._options.task)
+        whole = entry.task_in(self._options.task)
+        if entry.hole is not None and kind != Kind.LEAN:
+            self._refuse(entry, "hole", f"lines of {kind} have no holes", "name an environment with Lean")
         if (task := whole.stored) is None:
             return None
         asked, audited = list(json.loads(task)), whole.needs_audit
         of_statement = next((each for each in asked if each in OF_ANSWERS), None)
         if kind != Kind.LEAN:
-            self._refuse(
-                entry,
-                asked[0],
-                f"lines of {kind} cannot ask for this",
-                "leave it out, or name an environment with Lean",
-            )
+            remedy = "leave it out, or name an environment with Lean"
+            self._refuse(entry, asked[0], f"lines of {kind} cannot ask for this", remedy)
         if audited and self._options.assurance.tier == Tier.LEAN:
-            self._refuse(
-                entry,
-                audited,
-                *UNAUDITED,
-            )
-        if (other := whole.excluded) is not None:
+            self._refuse(entry, audited, *UNAUDITED)
+        other = "hole" if entry.hole is not None and whole.kind is not Asks.PROVE else whole.excluded
+        if other is not None:
             self._refuse(entry, other, f"the task {whole.kind} has no such demand", "leave it out")
         if of_statement and not entry.formal_statement.strip():
             self._refuse(
@@ -314,7 +309,7 @@ def _placed(program: Program, entry: Entry) -> list[tuple[int | str, ...]]:
 
 
 def _starts(segments: Sequence[Segment], entry: Entry) -> list[tuple[int, int]]:
-    fields: dict[str, str] = {each.origin: getattr(entry, each.origin) for each in segments}
+    fields: dict[str, str] = {each.origin: entry.text_of(each.origin) for each in segments}
     if len(segments) <= _FEW:  # counting line feeds is quicker than listing them
         return [line_and_column(fields[each.origin], each.origin_start) for each in segments]
     return list(map(starts_in(segments, fields), range(len(segments))))

@@ -29,11 +29,12 @@ _ORIGINS = {
     "formal_statement": "statement",
     "generation": "answer",
     "predicted_proof": "answer",
+    "hole": "hole",
 }
 #: The origin of the model's text before the statement, and of the farm's text between the pieces.
 PREAMBLE, FARM = "preamble", "farm"
 #: The origins in the order of the legend.
-ORIGINS = ("header", "preamble", "statement", "answer", "farm")
+ORIGINS = ("header", "preamble", "statement", "hole", "answer", "farm")
 
 
 class ShownSpan(NamedTuple):

@@ -6,12 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from farm.client.results import Result
+from farm.client.results import Bundle, Result
+from farm.connections import Connections
 from farm.errors import UnknownRun, UsageError
+from farm.runs import bundle
 from farm.service import requests
 from farm.service.dependencies import Reader, TheBackend, WaitSeconds, wait
 from farm.service.json_body import Json, Route
 from farm.service.refusals import REFUSALS
+from farm.store.records import Item
 
 router = APIRouter(route_class=Route, responses=REFUSALS)
 
@@ -46,3 +49,19 @@ async def get_item(
     if not found:
         raise UnknownRun(f"no item has the id {item!r}")
     return Json(found[0])
+
+
+@router.get("/v1/items/{item}/bundle", response_model=Bundle)
+async def get_bundle(item: str, backend: TheBackend, key: Reader) -> Response:
+    """Return a proved item as files that others can check without the farm, by their names.
+
+    Status 422 says why nobody could check the item: it is not proved, or was compared with no statement.
+    """
+    (found,) = await backend.mine([item], key.id)
+    return Json({"item": item, "files": await backend.ask(lambda farm: _texts(farm, found))})
+
+
+def _texts(farm: Connections, item: Item) -> dict[str, str]:
+    run, line = item
+    judged, stated = farm.queries.line(run, 0, line), farm.queries.stated(run, 0, line)
+    return bundle.Bundle.of(judged, stated).texts()

@@ -44,7 +44,9 @@ _ENVIRONMENT = LeanEnvironment(
     lean=("/bin/false",),
     lean_path=(),
     header="",
-    checker=KernelChecker(name="none", command=(), visible=()),  # for runs are submitted to the tier kernel
+    checkers=(
+        KernelChecker(name="none", command=(), visible=()),
+    ),  # for runs are submitted to the tier kernel
 )
 _ERROR = Message(
     severity="error",

@@ -17,5 +17,5 @@ FOLDERS = (_PACKAGE, _PACKAGE.parent / "__init__.py")
 
 
 def command(python: str, program: str, words: Sequence[str]) -> list[str]:
-    """Return the command line of one of the audit's programs, ``__main__`` or ``imports``."""
+    """Return the command line of one of the audit's programs: ``__main__``, ``imports`` or ``export``."""
     return [python, "-I", "-S", "-c", _START.format(str(_PACKAGE.parent.parent), program), *words]

@@ -22,6 +22,7 @@ from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module, opened_module
 from farm_workers.audit.findings import Findings, malformed
+from farm_workers.audit.holes import judge_hole
 from farm_workers.audit.lines import SortedLines
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean, Name
@@ -39,7 +40,7 @@ def main() -> NoReturn:
     _limit(resource.RLIMIT_AS, ADDRESS_SPACE_BYTES)
     _limit(resource.RLIMIT_CPU, CPU_SECONDS)
     try:
-        facts = _audited(arguments).facts()
+        facts = _with_hole(_audited(arguments), arguments).facts()
         status = ACCEPTED if facts["accepted"] else FOUND
     except MalformedOlean as error:
         facts, status = malformed(error).facts(), MALFORMED
@@ -84,6 +85,15 @@ def _with_standings(
     return with_standings(
         findings, module, challenge, rules, ends=arguments.ends, lists=arguments.declarations
     )
+
+
+def _with_hole(findings: Findings, arguments: argparse.Namespace) -> Findings:
+    """Add the findings against an answer to a hole of a program."""
+    if arguments.parent is None or arguments.hole is None:
+        return findings
+    with opened_module(arguments.submission) as submission, opened_module(arguments.parent) as parent:
+        more = tuple(judge_hole(submission, parent, arguments.hole, arguments.hole_below))
+    return replace(findings, findings=(*findings.findings, *more))
 
 
 def _with_declared(findings: Findings, module: Module, file: Path | None) -> Findings:
@@ -147,6 +157,11 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="what may contain a sorry; * for anything",
+    )
+    parser.add_argument("--parent", type=Path, help="the compiled program with a hole that the module fills")
+    parser.add_argument("--hole", type=_place, help="line and column of the hole in that program")
+    parser.add_argument(
+        "--hole-below", type=_place, default=(0, 0), help="line and column at which a context above it ends"
     )
     parser.add_argument("--declarations", action="store_true", help="list the module's declarations")
     parser.add_argument(

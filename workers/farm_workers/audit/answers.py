@@ -19,8 +19,8 @@ from farm_workers.audit.terms import APP, LAMBDA, MDATA, applied, is_constant
 #: The namespaces of the constants that the farm adds to a challenge: propositions that answers are the
 #: expected ones, and Booleans that decide them.
 EXPECTED, DECIDED = "farm_expected", "farm_decided"
-#: The words for forms of answers: one number, and numbers in lists, sets and pairs.
-NUMERAL, NUMERALS = "numeral", "numerals"
+#: The form of answers with several numbers, in lists, sets and pairs; any other form is one number.
+NUMERALS = "numerals"
 
 
 class AnswersAsked(TypedDict):
@@ -37,8 +37,8 @@ class AnswersAsked(TypedDict):
 class AnswerRules:
     """The definitions that a submission may give, by name, and what the dataset demands of them.
 
-    With `required` all that the statement speaks of must be given. `shape` is the form of their values,
-    `NUMERAL` or `NUMERALS`, and `without` are constants that these may not rest on. The challenge states that
+    With `required` all that the statement speaks of must be given. `shape` is the form of their values, and
+    `without` are constants that these may not rest on. The challenge states that
     those in `expected` have the values that the dataset expects, each in the constants that `stated` names.
     """
 

@@ -144,7 +144,8 @@ class Module:
     appears empty. One of a release before the module system (`is_older`) has no mark for it.
     """
 
-    def __init__(self, olean: Olean) -> None:
+    def __init__(self, olean: Olean, *, in_parts: bool = False) -> None:
+        """Read a module; with `in_parts`, the file is all parts of a module of the module system as one."""
         self.olean = olean
         self.lean_version, self.git_hash = olean.lean_version, olean.git_hash
         root = olean.root
@@ -155,7 +156,7 @@ class Module:
         self.names: dict[Name, int] = {}
         self.repeated: tuple[Name, ...] = ()
         # The parts of a file of the module system share objects: one alone cannot be read.
-        if not self.is_module:
+        if in_parts or not self.is_module:
             self.imports = _imports(olean)
             self.names, self.repeated = _infos(olean)
         self._known: dict[Name, Constant] = {}

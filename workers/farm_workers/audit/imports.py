@@ -70,12 +70,13 @@ def _closure(module: Path, roots: Sequence[Path]) -> Iterator[Path]:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            file = _file(name, roots)
+            file = module_file(name, roots)
             yield file
             waiting += _imports(file)
 
 
-def _file(name: Name, roots: Iterable[Path]) -> Path:
+def module_file(name: Name, roots: Iterable[Path]) -> Path:
+    """Return the file of a module below the first folder that has it; raises FileNotFoundError."""
     parts = [str(part) for part in name]
     for root in roots:
         file = root.joinpath(*parts[:-1], f"{parts[-1]}.olean")

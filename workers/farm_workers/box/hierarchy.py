@@ -32,6 +32,15 @@ def own_groups(given: Path | None, own_name: str) -> Iterator[Groups]:
         yield _found(mounts, name, own_name, undo)
 
 
+def remove_dead(given: Path | None) -> None:
+    """Remove the control groups that dead processes left where `own_groups` makes them, and that can be."""
+    mounts = _mounts()
+    name = None if given is None else _name(mounts, given)
+    for version, bases_of in ((2, _bases2), (1, _bases1)):
+        with contextlib.suppress(NoGroups, OSError):
+            _remove_dead(version, bases_of([mount for mount in mounts if mount.version == version], name))
+
+
 def _found(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
     reasons = []
     for version, find in ((2, _found2), (1, _found1)):
@@ -114,7 +123,8 @@ def _place(mount: _Mount, name: str) -> Path:
 _CONTROLLERS = ("memory", "pids", "cpuacct", "freezer")
 
 
-def _found1(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
+def _bases1(mounts: list[_Mount], given: str | None) -> dict[str, Path]:
+    """Return the group of each controller below which this process can make its own. Raises NoGroups."""
     bases: dict[str, Path] = {}
     for controller in _CONTROLLERS:
         mount = next((mount for mount in mounts if controller in mount.controllers), None)
@@ -125,6 +135,11 @@ def _found1(mounts: list[_Mount], given: str | None, own_name: str, undo: contex
             raise NoGroups(
                 f"there is no control group {bases[controller]}; create it, or set FARM_CGROUP to another"
             )
+    return bases
+
+
+def _found1(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
+    bases = _bases1(mounts, given)
     _remove_dead(1, bases)
     groups = Groups(version=1, folders=_below(bases, own_name), here=None)
     undo.callback(groups.clear)
@@ -140,14 +155,22 @@ _NEEDED = ("memory", "pids")
 _SELF = "self"
 
 
-def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
+def _bases2(mounts: list[_Mount], given: str | None) -> dict[str, Path]:
+    """Return the group of each controller below which this process can make its own. Raises NoGroups."""
+    if not mounts:
+        raise NoGroups("version 2 is not mounted")
     base = _place(mounts[0], _own_path("") if given is None else given)
     if base.name == _SELF and procfs.is_own_name(base.parent.name):
         base = base.parent.parent  # an earlier process of the farm moved there
     offered = (base / "cgroup.controllers").read_text(encoding="ascii").split()
     if lacking := [name for name in _NEEDED if name not in offered]:
         raise NoGroups(f"version 2 has no controller {' and '.join(lacking)} at {base}")
-    bases = dict.fromkeys(_NEEDED, base)
+    return dict.fromkeys(_NEEDED, base)
+
+
+def _found2(mounts: list[_Mount], given: str | None, own_name: str, undo: contextlib.ExitStack) -> Groups:
+    bases = _bases2(mounts, given)
+    base = bases[_NEEDED[0]]
     _remove_dead(2, bases)
     own = base / own_name
     own.mkdir()

@@ -279,17 +279,28 @@ def _try(isolation: Isolation) -> None:
 def _own_folder(parent: Path, files: contextlib.ExitStack) -> Path:
     """Make this process's own folder, locked as long as it lives; remove the folders of dead processes."""
     parent.mkdir(parents=True, exist_ok=True)
+    own = parent / procfs.own_name()
+    files.callback(remove, own)  # first: a signal can end this function anywhere
     with contextlib.ExitStack() as one_at_a_time:
         _lock(parent, one_at_a_time)
-        for folder in parent.glob("farm-*"):
-            if procfs.is_own_name(folder.name):
-                _remove_if_left(folder)
-        own = parent / procfs.own_name()
+        _remove_dead(parent)
         own.mkdir(mode=0o711)  # for other users there are only ways through it
         own.chmod(0o711)
         _lock(own, files)
-        files.callback(remove, own)
     return own
+
+
+def remove_dead(parent: Path) -> None:
+    """Remove the folders of dead processes from the folder of the farm's processes. Raises OSError."""
+    with contextlib.ExitStack() as one_at_a_time:
+        _lock(parent, one_at_a_time)
+        _remove_dead(parent)
+
+
+def _remove_dead(parent: Path) -> None:
+    for folder in parent.glob("farm-*"):
+        if procfs.is_own_name(folder.name):
+            _remove_if_left(folder)
 
 
 def _lock(folder: Path, files: contextlib.ExitStack, how: int = fcntl.LOCK_EX) -> None:

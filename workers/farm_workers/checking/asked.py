@@ -12,7 +12,7 @@ from farm.judging.assurance import Assurance
 from farm.judging.job import Check, Fallback
 from farm.limits import Limits
 from farm.manifest.entry import Entry
-from farm.task import Kind
+from farm.task import Kind, Task
 
 
 def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
@@ -39,7 +39,7 @@ def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
         restated=_other(program.restated),
         fallback=fallback,
         context_end=challenge.context_end if challenge else 0,
-        task=entry.task,
+        task=entry.task_in(Task()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Sealing step in boxes: audits modules where Lean cannot be forked, and runs an environment's own checker.
+"""Sealing step in boxes: audits modules where Lean cannot be forked, and runs an environment's checkers.
 
 The audit (`farm_workers.audit`) is a process of its own, which reads the module as data and runs no code from
 it. It contains no Lean that could look up imported constants, so it gets a list of their names. The list is
@@ -33,7 +33,8 @@ from farm_workers.lean.way import FIRST_LOAD, Question
 
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
 _MODULE, _CHALLENGE, _NAMES, _AXIOMS = "Module.olean", "Challenge.olean", "names", "axioms"
-_DECLARED, _ANSWERS = "declared", "answers"
+_PARENT = "Parent.olean"
+_DECLARED, _ANSWERS, _EXPORT = "declared", "answers", "export.ndjson"
 #: Exit statuses of an audit that printed an answer: no finding, some findings, a malformed file.
 _ANSWERED = (0, 1, 4)
 #: The most lists of imported names in the cache, and their most bytes; Mathlib's list takes some 20 MB.
@@ -53,15 +54,16 @@ class Boxed:
         )
 
     def seal(self, sealable: Sealable) -> Audit:
-        """Return the audit of a module, with a replay by the environment's checker on the tier kernel.
+        """Return the audit of a module, with replays by the environment's checkers on the tier kernel.
 
-        Raises KernelLimit when the audit or the checker exceeds a limit, and BoxFailed when the farm fails.
+        Raises KernelLimit when the audit or a checker exceeds a limit, and BoxFailed when the farm fails.
         """
         with open(sealable.module, "rb", closefd=False) as file:
             file.seek(0)
             module = file.read()
-        challenge = {} if sealable.challenge is None else {_CHALLENGE: sealable.challenge}
-        with self._shown({_MODULE: module, **challenge}) as shown:
+        others = {_CHALLENGE: sealable.challenge, _PARENT: sealable.parent}
+        known = {name: content for name, content in others.items() if content is not None}
+        with self._shown({_MODULE: module, **known}) as shown:
             audit = replace(
                 self._audited(sealable, shown),
                 module_sha256=hashlib.sha256(module).hexdigest(),
@@ -69,18 +71,23 @@ class Boxed:
             )
             if sealable.assurance.tier != Tier.KERNEL:
                 return audit
-            if not audit.accepted:  # the checker maps the submission's bytes, so it is spared faulty ones
+            if not audit.accepted:  # the checkers map the submission's bytes, so they are spared faulty ones
                 return audit.unchecked
-            replay = self._replayed(shown / _MODULE, sealable.question)
-        return replace(audit if replay.accepted else audit.unchecked, replay=replay)
+            environment = sealable.question.environment
+            found = self._replayed(shown / _MODULE, sealable.question, environment.checkers)
+        replay, second, *further = [*found, None]
+        audit = audit if all(each.accepted for each in found) else audit.unchecked
+        return replace(audit, replay=replay, second=second, further=tuple(filter(None, further)))
 
-    def replay(self, module: bytes, question: Question) -> Replay:
-        """Return the answer of the environment's checker about a module.
+    def replays(
+        self, module: bytes, question: Question, checkers: Sequence[KernelChecker]
+    ) -> Sequence[Replay]:
+        """Return the answers of checkers about a module, up to the first that rejects it.
 
-        Raises KernelLimit when the checker exceeds the question's limits, and BoxFailed without an answer.
+        Raises KernelLimit when one exceeds the question's limits, and BoxFailed without an answer.
         """
         with self._shown({_MODULE: module}) as shown:
-            return self._replayed(shown / _MODULE, question)
+            return self._replayed(shown / _MODULE, question, checkers)
 
     @contextlib.contextmanager
     def _shown(self, files: Mapping[str, bytes]) -> Iterator[Path]:
@@ -101,7 +108,7 @@ class Boxed:
         words = [str(shown / _MODULE), "--axioms", ",".join(assurance.axioms)]
         words += ["--imported", str(shown / _NAMES), "--imported-axioms", str(shown / _AXIOMS)]
         words += ["--native"] * assurance.native + ["--states"] * sealable.states
-        words += _asked(sealable)
+        words += _asked(sealable, shown)
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.parts_from is not None:
@@ -158,10 +165,19 @@ class Boxed:
             writable=writable,
         )
 
-    def _replayed(self, module: Path, question: Question) -> Replay:
-        checker = question.environment.checker
-        if checker is None:
+    def _replayed(
+        self, module: Path, question: Question, checkers: Sequence[KernelChecker]
+    ) -> Sequence[Replay]:
+        if not checkers:
             raise BoxFailed(f"the environment {question.environment.name!r} has no checker to replay modules")
+        found = list[Replay]()
+        for checker in checkers:
+            found.append(self._replay(module, question, checker))
+            if not found[-1].accepted:
+                break
+        return found
+
+    def _replay(self, module: Path, question: Question, checker: KernelChecker) -> Replay:
         run = self._checked(module, checker, question)
         said = (run.stdout + run.stderr).decode(errors="replace").strip()[-500:]
         if run.limit is not None:
@@ -174,30 +190,65 @@ class Boxed:
         return Replay(accepted=run.exit_status == 0, said=said, checker=checker.name)
 
     def _checked(self, module: Path, checker: KernelChecker, question: Question) -> Execution:
+        if not checker.reads_export:
+            return self._commanded(module, checker, question)
+        with fresh_folder(self._isolation.folder) as workshop:
+            made = workshop / "made"
+            made.mkdir()
+            self._export(module, made / _EXPORT, question)
+            with self._shown({_EXPORT: (made / _EXPORT).read_bytes()}) as shown:
+                return self._commanded(module, checker, question, shown / _EXPORT)
+
+    def _export(self, module: Path, into: Path, question: Question) -> None:
+        """Write the export of a module. Raises KernelLimit beyond the question's limits, and BoxFailed."""
+        roots = _roots(question.environment)
+        run = self._run(
+            "export",
+            [str(module), str(into), *map(str, roots)],
+            limits=question.limits,
+            visible=[module.parent, *roots],
+            writable=into.parent,
+        )
+        if run.limit is not None:
+            raise KernelLimit.of(run)
+        if run.box_error is not None or run.exit_status != 0:
+            said = run.stderr.decode(errors="replace").strip()[-500:]
+            how = run.box_error or f"status {run.exit_status}"
+            raise BoxFailed(f"the module could not be exported for a checker ({how}): {said}")
+
+    def _commanded(
+        self, module: Path, checker: KernelChecker, question: Question, export: Path | None = None
+    ) -> Execution:
+        """Return the run of a checker's command on a module, and on its export if there is one."""
         environment = question.environment
         given = {
             "{module}": module.stem,
             "{olean}": str(module),
             "{path}": ":".join(environment.lean_path),
+            **({} if export is None else {"{export}": str(export)}),
         }
+        shown = [] if export is None else [export.parent]
         return box.run(
             [functools.reduce(_filled, given.items(), word) for word in checker.command],
             isolation=self._isolation,
             limits=question.limits,
             environment={"LEAN_PATH": ":".join([str(module.parent), *environment.lean_path])},
-            visible=(*environment.folders, *checker.visible, module.parent),
+            visible=(*environment.folders, *checker.visible, module.parent, *shown),
             cancelled=question.cancelled,
         )
 
 
-def _asked(sealable: Sealable) -> list[str]:
+def _asked(sealable: Sealable, shown: Path) -> list[str]:
     """Return the words for what a line's task asks."""
     asked = asked_of(sealable)
     words = [f"--permit-sorry={name}" for name in asked.get("permitted", ())]
     words += ["--declarations"] * asked.get("lists", False)
     if (begins := asked.get("statement_from")) is not None:
         words += ["--statement-from", ":".join(map(str, begins))]
-    return words
+    for option, place in (("--hole", asked.get("hole")), ("--hole-below", asked.get("hole_below"))):
+        if sealable.parent is not None and place is not None:
+            words += [option, ":".join(map(str, place))]
+    return words + (["--parent", str(shown / _PARENT)] if sealable.parent is not None else [])
 
 
 def _printed(run: Execution, answered: Sequence[int], read: Callable[[Any], _T]) -> _T:

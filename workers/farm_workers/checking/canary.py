@@ -23,7 +23,7 @@ from farm.log import logger
 from farm_workers.box.bubblewrap import python
 from farm_workers.box.readable_paths import closed_folder, is_open
 from farm_workers.checking.checker import Checker
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.way import COLD, FIRST_LOAD
 from farm_workers.metrics import events
 
@@ -35,7 +35,8 @@ class LeanCanary:
     """A program with a known verdict: its text below the header, the expected reason, and its limits.
 
     With a `statement` the canary is judged on `tier`, as a proof of that statement. `also` holds the reasons
-    that are accepted besides, for headers that do not declare the tactics and constants in its text.
+    that are accepted besides, for headers that do not declare the tactics and constants in its text. `alone`
+    is the checker that is asked about it, and nobody else; None: it is judged as any program is.
     """
 
     name: str
@@ -45,6 +46,7 @@ class LeanCanary:
     statement: str = ""
     also: frozenset[Reason] = frozenset()
     tier: str = Tier.AUDIT
+    alone: KernelChecker | None = None
 
     def accepts(self, reason: Reason) -> bool:
         """Return whether a verdict with this reason is right for the canary."""
@@ -109,8 +111,6 @@ REFUSED = replace(
     statement="theorem farm_canary : False := sorry\n",
     also=frozenset({Reason.ERROR}),
 )
-#: The same for the environment's checker alone: a seal whose own kernel refuses does not run the checker.
-REFUSED_BY_CHECKER = replace(REFUSED, name="refused by the checker")
 OTHER = replace(AUDITED, name="other", body=_OTHER, expected=Reason.STATEMENT_MISMATCH)
 
 #: The canaries judged at once: a small machine has two cores, so more canaries at once would not end sooner.
@@ -130,7 +130,7 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
     """Judge the canaries in an environment in the checker's way, and the quick ones in a fresh Lean too.
 
     A way that does not work here falls back to a fresh Lean. If the environment has the tiers, two modules
-    are audited and two are replayed, one of which the kernel must refuse. A second kernel must accept and
+    are audited and two are replayed, one of which the kernel must refuse. Each other kernel must accept and
     refuse the same two. A canary with a wrong verdict that accepts no proof is judged a second time.
     """
     questions = [(canary, checker.way) for canary in (TIMEOUT, MEMORY, PROVED, ERROR, SORRY)]
@@ -138,8 +138,7 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
         questions += [(canary, COLD) for canary in (PROVED, ERROR, SORRY)]
     tiers = environment.tiers
     questions += [(each, checker.way) for each in (AUDITED, REPLAYED, REFUSED, OTHER) if each.tier in tiers]
-    if environment.has_second_kernel:
-        questions.append((REFUSED_BY_CHECKER, checker.way))
+    questions += [(refused_by(each, environment), checker.way) for each in environment.other_kernels]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reports = list(pool.map(lambda asked: _told(environment, checker, *asked), questions))
     return Examination(
@@ -147,6 +146,12 @@ def examine(environment: LeanEnvironment, checker: Checker) -> Examination:
         ways=frozenset(report.way for report in reports),
         wrong=_wrong(environment, zip(questions, reports, strict=True)),
     )
+
+
+def refused_by(checker: KernelChecker, environment: LeanEnvironment) -> LeanCanary:
+    """Return the canary that a checker alone must refuse: a seal whose own kernel refuses does not run it."""
+    which = "" if len(environment.other_kernels) == 1 else f" {checker.name}"
+    return replace(REFUSED, name=f"refused by the checker{which}", alone=checker)
 
 
 def require_sound(environment: LeanEnvironment, checker: Checker) -> None:
@@ -232,12 +237,13 @@ def _told(environment: LeanEnvironment, checker: Checker, canary: LeanCanary, wa
 
 
 def _report(environment: LeanEnvironment, checker: Checker, canary: LeanCanary, way: str) -> Report:
-    ask = checker.ask_checker if canary is REFUSED_BY_CHECKER else checker.check
     check = canary.check(environment.header)
-    if environment.has_second_kernel and canary.tier == Tier.KERNEL:
+    if environment.other_kernels and canary.tier == Tier.KERNEL:
         limits = replace(check.limits, wall_seconds=_CHECKER_SECONDS, cpu_seconds=2 * _CHECKER_SECONDS)
         check = replace(check, limits=limits)
-    return ask(check, environment, way=way)
+    if canary.alone is not None:
+        return checker.ask_checker(check, environment, canary.alone, way=way)
+    return checker.check(check, environment, way=way)
 
 
 def _wrong(

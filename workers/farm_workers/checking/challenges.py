@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+
 from farm import tracing
 from farm.assembly.challenge import Challenge
+from farm.characters import encoded
 from farm.judging.report import Message
 from farm.lean_text.positions import line_and_column
 from farm_workers.box.supervisor import BoxFailed
@@ -49,6 +53,23 @@ class Challenges:
             raise BadChallenge(found)
         return found
 
+    def of_hole(self, program: str, question: Question) -> bytes:
+        """Return the compiled module of a program with a hole, within the limits of a question.
+
+        Raises BadChallenge when Lean refuses it or exceeds a limit, and BoxFailed when the farm fails.
+        """
+        digest = hashlib.sha256(encoded(program)).hexdigest()
+        key = question.environment.digest, f"hole {question.limits} {digest}"
+        found = self._kept.get(key)
+        if found is None:
+            asked = replace(question.instead(program), limits=question.limits)
+            with tracing.step("farm.hole"), self._runner.compiled(asked) as reply:
+                found = _of_hole(reply)
+            if isinstance(found, str):
+                raise BadChallenge(found)
+            self._kept.put(key, found)
+        return found if isinstance(found, bytes) else b""
+
     def _compiled(self, question: Question, challenge: Challenge) -> bytes | str:
         """Return the statement's module, or Lean's first error if Lean refuses the statement."""
         with self._runner.compiled(question) as reply:
@@ -62,6 +83,18 @@ class Challenges:
                 said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
                 raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
             return reply.module.read()
+
+
+def _of_hole(reply: Reply) -> bytes | str:
+    """Return the module of a program with a hole, or why there is none."""
+    run, error = reply.report.run, reply.report.answer.first_error
+    if run.box_error is not None:
+        raise BoxFailed(f"the program with the hole was not compiled: {run.box_error}")
+    if error is not None:
+        return f"the program with the hole has an error: {error.text.partition(chr(10))[0][:500]}"
+    if run.limit is not None or reply.module is None:
+        return f"the program with the hole was not compiled: {run.limit or 'it left no module'}"
+    return reply.module.read()
 
 
 def refusal(reply: Reply, challenge: Challenge) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
 from farm_workers.checking.statements import Statements
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
 from farm_workers.sessions.sessions import Sessions
@@ -109,16 +110,20 @@ class Checker:
         *,
         cancelled: box.Cancelled = box.never,
         way: str | None = None,
+        keep: Callable[[bytes], None] | None = None,
     ) -> Report:
         """Run Lean on a program and return the report; no behaviour of the program raises an exception.
 
         Lean does not run a program that the policy rejects. Without an assurance the report has no audit.
-        `cancelled` is polled; once it returns true, the check ends and its report has a box error.
+        `cancelled` is polled; once it returns true, the check ends and its report has a box error. `keep` is
+        called with the module that the kernel was given, whole and readable by others, if a seal accepts it.
 
         The stages are called here and in the next two methods: fallback, for a statement and its negation or
         for a statement alone; policy and context; compile, seal and second kernel, or blame.
         """
         candidate = Candidate.of(check, environment, cancelled, way)
+        if keep is not None:
+            candidate = replace(candidate, keep=keep)
         if check.task.kind is Kind.STATEMENT:
             return self._statements.examined(candidate)
         if check.task.kind is Kind.EITHER:
@@ -154,11 +159,13 @@ class Checker:
         sealed = self._sealing.sealed(compiled, states=True)
         return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
-    def ask_checker(self, check: Check, environment: LeanEnvironment, *, way: str) -> Report:
-        """Run Lean on a canary and return the report with the answer of the environment's checker alone."""
+    def ask_checker(
+        self, check: Check, environment: LeanEnvironment, checker: KernelChecker, *, way: str
+    ) -> Report:
+        """Run Lean on a canary and return the report with the answer of one of the checkers alone."""
         candidate = Candidate.of(check, environment, box.never, way)
         with self._compiling.compiled(candidate) as compiled:
             module = compiled.reply.module
             if not compiled.needs_seal or module is None:
                 return compiled.report
-            return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question))
+            return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question, checker))

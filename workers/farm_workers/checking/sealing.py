@@ -7,7 +7,9 @@ from typing import BinaryIO
 
 from farm import tracing
 from farm.judging.audit import MALFORMED, against
+from farm.lean_text.positions import line_and_column
 from farm.log import logger
+from farm.task import Fills
 from farm_workers.box.launch import FILE_BYTES
 from farm_workers.checking.answers import asked
 from farm_workers.checking.boxed import Boxed
@@ -33,6 +35,10 @@ _NO_MODULE = against(
 _NOT_LISTED = against("forgotten", "Lean left no list of what the program declares.")
 
 
+def _hole(fills: Fills, program: str) -> tuple[int, int]:
+    return line_and_column(fills.open(program), fills.start)
+
+
 class Sealing:
     """Has modules audited by processes that never ran the program; thread-safe."""
 
@@ -54,7 +60,11 @@ class Sealing:
             return Sealed(audit=_NOT_LISTED)
         sealable = self._sealable(compiled, reply.module, states=states)
         with tracing.step("farm.seal"):
-            return self._forked_or_boxed(sealable)
+            sealed = self._forked_or_boxed(sealable)
+        candidate = compiled.candidate
+        if candidate.keep is not None and sealed.module is not None:
+            candidate.keep(sealed.module)
+        return sealed if candidate.needs_second_kernel else replace(sealed, module=None)
 
     def _sealable(self, compiled: Compiled, module: BinaryIO, *, states: bool) -> Sealable:
         """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
@@ -73,11 +83,23 @@ class Sealing:
             question=question,
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
-            needs_second_kernel=candidate.needs_second_kernel,
+            returns_module=candidate.needs_whole_module,
             task=check.task,
             answers=answers,
             states=states,
+            parent=self._parent(candidate),
+            hole=None if check.task.fills is None else _hole(check.task.fills, check.program),
         )
+
+    def _parent(self, candidate: Candidate) -> bytes | None:
+        """Return the compiled program with the hole that an answer fills, None for another candidate.
+
+        Raises BadChallenge if Lean refuses it, and BoxFailed.
+        """
+        fills = candidate.check.task.fills
+        if fills is None:
+            return None
+        return self._challenges.of_hole(fills.open(candidate.check.program), candidate.question)
 
     def _statement(self, candidate: Candidate) -> bytes | None:
         """Return the compiled statement of a candidate, None if the line has none."""

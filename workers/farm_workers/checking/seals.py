@@ -1,8 +1,8 @@
 """Sealing step: gives a compiled module to a fork of an image, and returns the fork's audit to the checker.
 
 The fork has run no code of any submission (`farm_workers.seal`). If no image can be made,
-`farm_workers.checking.boxed` audits the module instead. If a second kernel must check the module too, the
-module that the fork has rebuilt is returned with the audit.
+`farm_workers.checking.boxed` audits the module instead. If somebody else must read the module too, such as a
+second kernel, the module that the fork has rebuilt is returned with the audit.
 """
 
 from __future__ import annotations
@@ -77,9 +77,11 @@ class Sealable:
     statement. `stated` is the program whose header names the imports: the challenge's, else the check's own.
     `context` is the compiled module of a shared context, whose declarations `module` then lacks. If the
     question keeps examples, the module must hold all declarations of the program; `declared` lists them if
-    Lean drops some. With `needs_second_kernel` the environment's checker must accept the module, too.
-    `answers` are the definitions that the module may give, and the demands on them, None if there are none.
-    With `states` the module is the statement's own, of which only the facts are asked.
+    Lean drops some. With `returns_module` the rebuilt module is returned with its audit. `answers` are the
+    definitions that the module may give, and the demands on them, None if there are none. For an answer to
+    one hole of several, `parent` is the compiled module of the program with all of them, and `hole` the line
+    and column of that one. With `states` the module is the statement's own, of which only the facts are
+    asked.
     """
 
     module: int
@@ -89,10 +91,12 @@ class Sealable:
     question: Question
     context: bytes = b""
     declared: Sequence[str] | None = None
-    needs_second_kernel: bool = False
+    returns_module: bool = False
     task: Task = field(default_factory=Task)
     answers: AnswersAsked | None = None
     states: bool = False
+    parent: bytes | None = None
+    hole: tuple[int, int] | None = None
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -123,7 +127,7 @@ class Sealable:
 class Sealed:
     """The audit of a module, with the kernel's answer.
 
-    `module` is the rebuilt module, if the seal accepted it and a second kernel must check it, else None.
+    `module` is the rebuilt module, if the seal accepted it and was asked to return it, else None.
     """
 
     audit: Audit
@@ -139,6 +143,8 @@ def asked_of(sealable: Sealable) -> protocol.SealAsked:
         "permitted": task.permit_sorry or (),
         "statement_from": sealable.statement_from,
         "lists": bool(task.declarations),
+        "hole": sealable.hole,
+        "hole_below": line_and_column(sealable.question.program, sealable.question.context_end),
     }
 
 
@@ -185,9 +191,9 @@ class Seals:
             "declared": sealable.declared,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}
-        with as_file(sealable.challenge or b"\0") as challenge:
-            files = [sealable.module, challenge]
-            if not sealable.needs_second_kernel:
+        with as_file(sealable.challenge or b"\0") as challenge, as_file(sealable.parent or b"\0") as parent:
+            files = [sealable.module, challenge, *([] if sealable.parent is None else [parent])]
+            if not sealable.returns_module:
                 return self._forked(sealable, request, files)
             with os.fdopen(os.memfd_create("sealed", os.MFD_CLOEXEC), "r+b") as into:
                 return self._forked(sealable, request, files, into)

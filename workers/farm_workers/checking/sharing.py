@@ -29,10 +29,11 @@ class Sharing:
     def _below_shared(self, candidate: Candidate) -> Report | None:
         """Return the report of a check that shares its context with others; None if it cannot.
 
-        A second kernel is a separate program that reads whole modules, so its checks share no context.
+        A second kernel, or anybody else who gets the sealed module, reads whole modules: such checks share no
+        context.
         """
         question = candidate.question
-        if candidate.needs_second_kernel:
+        if candidate.needs_whole_module:
             return None
         shared = self._contexts.shared(question, candidate.check.challenge)
         if shared is None:

@@ -32,11 +32,15 @@ _LEAN_ALONE = Assurance(tier=Tier.LEAN)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """One program of a check, with its question; `shared` is the context, if the question shares it."""
+    """One program of a check, with its question; `shared` is the context, if the question shares it.
+
+    `keep` is called with the whole module that the seal has made, if the seal accepts it.
+    """
 
     check: Check
     question: Question
     shared: Shared | None = None
+    keep: Callable[[bytes], None] | None = None
 
     @classmethod
     def of(
@@ -59,13 +63,18 @@ class Candidate:
 
     @property
     def needs_second_kernel(self) -> bool:
-        """Whether the environment's checker must accept the module as well as the seal."""
-        return self.assurance.tier == Tier.KERNEL and self.question.environment.has_second_kernel
+        """Whether checkers of the environment must accept the module as well as the seal."""
+        return self.assurance.tier == Tier.KERNEL and bool(self.question.environment.other_kernels)
+
+    @property
+    def needs_whole_module(self) -> bool:
+        """Whether the sealed module must leave the seal, with its context: others read it."""
+        return self.needs_second_kernel or self.keep is not None
 
     def instead(self, check: Check) -> Candidate:
         """Return the candidate of another check in the same environment and way."""
         question = self.question
-        return self.of(check, question.environment, question.cancelled, question.way)
+        return replace(self.of(check, question.environment, question.cancelled, question.way), keep=self.keep)
 
     def with_others(self, others: Sequence[Fallback]) -> Candidate:
         """Return the candidate, to be stopped at an error that none of the later candidates can avoid."""

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from farm.cli.options import (
 from farm.connections import Connections
 from farm.documents import encoded
 from farm.errors import UsageError
+from farm.files import write_whole
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
@@ -41,7 +42,7 @@ from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.manifest.lines import encoding_of
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
-from farm_workers.cli import datasets, environments
+from farm_workers.cli import bundling, datasets, environments
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -64,6 +65,14 @@ ChallengeFile = Annotated[
     Path | None,
     Option(help="A Lean file with the statement to be proved, `sorry` for a proof.", show_default=False),
 ]
+SealedFile = Annotated[
+    Path | None,
+    Option(
+        "--sealed",
+        help="Write the module that the kernel was given into this file, for other kernels.",
+        show_default=False,
+    ),
+]
 RequireStatement = Annotated[bool, Option("--require-statement", help="Refuse to check without a challenge.")]
 
 #: Exit status of `farm check` when the program is not proved; 1 is for a failure of the farm.
@@ -77,6 +86,7 @@ def add_to(app: typer.Typer) -> None:
         "check",
         epilog="Example: echo 'prelude import Core theorem t : True := .intro' | farm check -",
     )(check_file)
+    bundling.add_to(app)
     datasets.add_to(app)
     environments.add_to(app)
 
@@ -103,6 +113,7 @@ def worker(
     that are all wrong, and 1 when PostgreSQL does not answer for half a minute.
     """
     from farm import log, tracing
+    from farm_workers.machine.opening import remove_leftovers
 
     settings = Settings.load()
     log.configure(settings.log_level, settings.log_format)
@@ -113,8 +124,10 @@ def worker(
         metrics_port=settings.metrics_port if metrics_port is None else metrics_port,
         metrics_address=metrics_address or settings.metrics_address,
     )
-    # Until Celery listens to signals: whatever is begun is taken down in order.
+    # Until Celery listens to signals: whatever is begun is taken down in order. `farm.__main__` blocks both.
     signal.signal(signal.SIGTERM, _leave)
+    remove_leftovers(settings)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     with _metrics(settings):
         _work(settings)
 
@@ -213,12 +226,13 @@ def check_file(
     native: Native = False,
     require_statement: RequireStatement = False,
     require_all_parts: AllParts = False,
+    sealed: SealedFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Check one Lean program on this machine, without servers or a queue.
 
     The exit status is 0 when the program is proved, 4 when it is not, 3 when it could not be judged, and 1
-    when the farm failed.
+    when the farm failed. A file for the sealed module is written only if the program is proved.
     """
     from farm.lean_text.policy.screen import Policy
 
@@ -238,14 +252,35 @@ def check_file(
             requires_all_parts=require_all_parts,
         ),
     )
-    report = _checked(check, settings, way, environment or settings.environment)
+    kept = list[bytes]()
+    keep = None if sealed is None else kept.append
+    report = _checked(check, settings, way, environment or settings.environment, keep)
     verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
     if verdict.outcome is not Outcome.PROVED:
         raise typer.Exit(SOME_UNJUDGED if verdict.outcome is Outcome.JUDGE_ERROR else NOT_PROVED)
+    if sealed is not None:
+        _write_sealed(sealed, kept)
 
 
-def _checked(check: Check, settings: Settings, way: str | None, environment: str) -> Report:
+def _write_sealed(file: Path, kept: Sequence[bytes]) -> None:
+    if not kept:
+        raise UsageError(
+            "--sealed: nothing was sealed; that needs a Lean that can be forked, and the tier kernel or audit"
+        )
+    try:
+        write_whole(file, kept[-1])
+    except OSError as error:
+        raise UsageError(f"--sealed {file}: {error.strerror}; name a file that can be written") from error
+
+
+def _checked(
+    check: Check,
+    settings: Settings,
+    way: str | None,
+    environment: str,
+    keep: Callable[[bytes], None] | None,
+) -> Report:
     from farm_workers.machine.opening import opened
 
     with opened(settings, way=way) as machine:
@@ -253,7 +288,7 @@ def _checked(check: Check, settings: Settings, way: str | None, environment: str
         chosen = machine.installed.lean(environment)
         if check.assurance is not None:
             _require_tier(check.assurance.tier, chosen)
-        return machine.checker.check(check, chosen)
+        return machine.checker.check(check, chosen, keep=keep)
 
 
 def _require_tier(tier: str, environment: LeanEnvironment) -> None:

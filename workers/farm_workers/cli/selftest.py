@@ -1,14 +1,15 @@
-"""The command `farm selftest`: canaries, and the corpus of tricks, against a Lean environment."""
+"""The commands that try this machine's judge, and that hand the tricks to others: selftest, exploits."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.errors import FarmError, UsageError
@@ -26,8 +27,9 @@ MOST_SECONDS = 300.0
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add `farm selftest` to the `farm` command."""
+    """Add `farm selftest` and `farm exploits` to the `farm` command."""
     app.command("selftest", epilog="Example: farm selftest --exploits --environment mathlib")(selftest)
+    app.command("exploits", epilog="Example: farm exploits tricks --header 'import Mathlib'")(write_exploits)
 
 
 def selftest(
@@ -76,6 +78,32 @@ def selftest(
         machine.judges.require_sound(chosen)
         found, left = _exploited(machine, name, every=every) if exploits or every else ([], 0)
     _report(chosen, found, left=left, as_json=as_json)
+
+
+def write_exploits(
+    folder: Annotated[Path, Argument(help="The folder to write, which must not be there.")],
+    header: Annotated[
+        str | None,
+        Option(
+            help="What the programs import, such as 'import Mathlib'; the farm's core library by default.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the known tricks and honest programs that look like them as files, for other judges of proofs.
+
+    The folder has a README, their texts, and the list tricks.jsonl with the right judgement of each.
+    """
+    from farm.cli import terminal
+    from farm_workers.environments.bundled import HEADER
+    from farm_workers.exploits.publishing import write
+
+    tricks, honest = write(folder, HEADER if header is None else _line(header))
+    if as_json:
+        print_json(folder=str(folder), tricks=tricks, honest=honest)
+    else:
+        terminal.say(f"Wrote {tricks} tricks and {honest} honest programs into {folder}: read its README.md")
 
 
 def _require_alone(*, exploits: bool) -> None:

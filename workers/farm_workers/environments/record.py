@@ -42,7 +42,7 @@ class Record:
                 "Lean's version": parts.toolchain.says.strip(),
                 "the packages of lake-manifest.json": parts.packages,
                 "the options": json.dumps(parts.options),
-                "the checker": parts.checker.name if parts.checker else "",
+                "the checker": ", ".join(each.name for each in parts.checkers),
             },
             files=files,
             made=None if made is None else str(made),

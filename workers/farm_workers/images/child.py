@@ -258,6 +258,7 @@ def _seal(
         into=into,
         module=_mapped(files[protocol.MODULE]),
         challenge=_mapped(files[protocol.CHALLENGE]) if asked.pop("with_challenge") else None,
+        parent=_mapped(files[protocol.PARENT]) if asked.pop("with_parent") else None,
         **asked.pop("request"),
     )
     if request.challenge is None:

@@ -40,6 +40,7 @@ _MOST_GOALS, _MOST_TOGETHER, _MOST_BYTES = 32, 16, 16_384
 #: The most characters of a goal that are written: one more than are kept, which shows a truncated one.
 _MOST_TEXT = 4097
 _SORRY_TACTIC, _SORRY_TERM = "Lean.Parser.Tactic.tacticSorry", "Lean.Elab.Term.elabSorry"
+_BLOCKS = tuple(f"Lean.Parser.Tactic.{each}" for each in ("tacticSeq", "tacticSeq1Indented"))
 _UNSOLVED, _HAS_SORRY = "Tactic.unsolvedGoals", "hasSorry"
 COLUMNS = boxed(120)  # of `Std.Format`, as Lean's messages have them
 _ZERO = boxed(0)
@@ -67,7 +68,11 @@ def _write(frontend: Frontend, program: str, name: str, seconds: float) -> int:
 
 
 class GoalsAt(NamedTuple):
-    """Goals at an offset of the program: metavariables of a context. `is_term`: a term is missing there."""
+    """Goals at an offset of the program: metavariables of a context. `is_term`: a term is missing there.
+
+    `hole` are the first byte and the end of the text that another proof of the goals can replace. Where they
+    are one, the proof is to be added on a line of its own, at the column of the block that begins at `block`.
+    """
 
     offset: int
     kind: str
@@ -75,16 +80,19 @@ class GoalsAt(NamedTuple):
     metavariables: int
     goals: int
     is_term: bool = False
+    hole: tuple[int, int] | None = None
+    block: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Tactic:
-    """One tactic of the program, from its first byte to the last, with its goals."""
+    """One tactic of the program, or a block of them, from its first byte to the last, with its goals."""
 
     start: int
     end: int
     context: int
     info: int
+    is_block: bool
 
 
 class _Error(NamedTuple):
@@ -124,7 +132,16 @@ class Goals:
                 told.add(goal)
                 line, column = self._place(state.offset)
                 said = {"line": line, "column": column, "kind": state.kind, "goal": goal[2]}
-                file.write(json.dumps(said) + "\n")
+                file.write(json.dumps(said | self._hole(state)) + "\n")
+
+    def _hole(self, state: GoalsAt) -> dict[str, object]:
+        """Return where another proof of the goals can stand, and how many goals there are."""
+        if state.hole is None:
+            return {}
+        open_goals = sum(1 for _ in itertools.islice(members(state.goals), _MOST_TOGETHER))
+        places = [*self._place(state.hole[0]), *self._place(state.hole[1])]
+        indent = None if state.block is None else self._place(state.block)[1]
+        return {"hole": places, "is_term": state.is_term, "open": open_goals, "indent": indent}
 
     def sorries(self) -> list[GoalsAt]:
         """Return the goals at each sorry of the program, in the order of their places."""
@@ -169,12 +186,16 @@ class Goals:
     def _visit_tactic(self, context: int, info: int) -> None:
         lean = self._lean
         syntax = lean.get(table.INFO_SYNTAX, lean.get(table.TACTIC_INFO, info))
+        kind = lean.call(table.SYNTAX_KIND, shared(syntax))
         if self._errors:
-            start, end = self._start(syntax, TRUE), self._end(syntax)
+            start, end = self._start(syntax, TRUE), self._end(syntax, TRUE)
             if start is not None and end is not None:
-                self._tactics.append(_Tactic(start=start, end=end, context=context, info=info))
-        if _is(lean.call(table.SYNTAX_KIND, shared(syntax)), _SORRY_TACTIC):
-            self._add_sorry(self._start(syntax, FALSE), context, *self._goals(info, table.BEFORE))
+                is_block = any(_is(kind, each) for each in _BLOCKS)
+                self._tactics.append(
+                    _Tactic(start=start, end=end, context=context, info=info, is_block=is_block)
+                )
+        if _is(kind, _SORRY_TACTIC):
+            self._add_sorry(syntax, context, *self._goals(info, table.BEFORE))
 
     def _visit_term(self, context: int, info: int) -> None:
         """Note a sorry in the place of a term: its goal is the type expected there."""
@@ -182,15 +203,15 @@ class Goals:
         inner, expected = lean.get(table.TERM_INFO, info), lean.get(table.EXPECTED_TYPE, info)
         if not _is(lean.get(table.ELABORATOR, inner), _SORRY_TERM) or expected == NOTHING:
             return
-        offset = self._start(lean.get(table.INFO_SYNTAX, inner), FALSE)
-        if offset in self._sorries_at:
+        syntax = lean.get(table.INFO_SYNTAX, inner)
+        if self._start(syntax, FALSE) in self._sorries_at:
             return  # the tactic `sorry` is `exact sorry`
         name = lean.name("_farm_goal")
         here = lean.get(table.CONTEXT_HOLES, lean.get(table.COMMAND_CONTEXT, context))
         variables = lean.get(table.TERM_CONTEXT, info)
         words = lean.array([]), shared(field(expected, 0)), _ZERO, _ZERO
         with_goal = lean.call(table.ADD_HOLE, shared(here), shared(name), NOTHING, shared(variables), *words)
-        self._add_sorry(offset, context, with_goal, lean.list([name]), is_term=True)
+        self._add_sorry(syntax, context, with_goal, lean.list([name]), is_term=True)
 
     def _goals(self, info: int, fields: tuple[StructureField, StructureField]) -> tuple[int, int]:
         """Return the metavariables and the goals of a tactic, before or after it."""
@@ -198,11 +219,15 @@ class Goals:
         return self._lean.get(metavariables, info), self._lean.get(goals, info)
 
     def _add_sorry(
-        self, offset: int | None, context: int, metavariables: int, goals: int, *, is_term: bool = False
+        self, syntax: int, context: int, metavariables: int, goals: int, *, is_term: bool = False
     ) -> None:
-        if offset is not None:
-            self._sorries.append(GoalsAt(offset, "sorry", context, metavariables, goals, is_term))
-            self._sorries_at.add(offset)
+        """Note a sorry. What a macro made of other words, as of `admit` and `stop`, has their place."""
+        start, end = self._start(syntax, FALSE), self._end(syntax, FALSE)
+        if start is not None and end is not None:
+            self._sorries.append(
+                GoalsAt(start, "sorry", context, metavariables, goals, is_term, (start, end))
+            )
+            self._sorries_at.add(start)
 
     def _at(self, error: _Error) -> list[GoalsAt]:
         """Return the goals of the innermost tactic at an error: before it, or those that it left unsolved."""
@@ -212,8 +237,32 @@ class Goals:
         least = min(each.end - each.start for each in around)
         last = next(each for each in reversed(around) if each.end - each.start == least)
         before, after = (self._goals(last.info, each) for each in (table.BEFORE, table.AFTER))
-        metavariables, goals = after if error.is_unsolved and after[1] != NOTHING else before
-        return [GoalsAt(error.offset, "error", last.context, metavariables, goals)]
+        is_after = error.is_unsolved and after[1] != NOTHING
+        metavariables, goals = after if is_after else before
+        found = GoalsAt(error.offset, "error", last.context, metavariables, goals)
+        return [self._with_end(found) if is_after else self._with_rest(found)]
+
+    def _with_rest(self, error: GoalsAt) -> GoalsAt:
+        """Note the text from the tactic at an error to the end of the innermost block around it."""
+        offset = error.offset
+        blocks = [each for each in self._tactics if each.is_block and each.start <= offset < each.end]
+        if not blocks:
+            return error
+        block = min(blocks, key=lambda each: each.end - each.start)
+        inside = [
+            each.start
+            for each in self._tactics
+            if not each.is_block and block.start <= each.start <= offset < each.end <= block.end
+        ]
+        return error._replace(hole=(min(inside, default=block.start), block.end))
+
+    def _with_end(self, error: GoalsAt) -> GoalsAt:
+        """Note the end of the first block behind an error, which leaves goals open."""
+        behind = [each for each in self._tactics if each.is_block and each.start >= error.offset]
+        if not behind:
+            return error
+        block = min(behind, key=lambda each: (each.start, -each.end))
+        return error._replace(hole=(block.end, block.end), block=block.start)
 
     def _printed(self, state: GoalsAt) -> str:
         """Return goals as Lean prints them, with an empty line between two."""
@@ -232,8 +281,8 @@ class Goals:
     def _start(self, syntax: int, canonical: int) -> int | None:
         return self._some(table.START, syntax, canonical)
 
-    def _end(self, syntax: int) -> int | None:
-        return self._some(table.END, syntax, TRUE)
+    def _end(self, syntax: int, canonical: int) -> int | None:
+        return self._some(table.END, syntax, canonical)
 
     def _some(self, place: Function, syntax: int, canonical: int) -> int | None:
         found = self._lean.call(place, shared(syntax), canonical)

@@ -43,6 +43,8 @@ UNLIMITED = Limits(
 )
 #: The limits of an image that runs untrusted code, over its whole life, its forks not counted. This module
 #: compares the processor time with its limit: a kernel's limit would apply to its forks as well.
+#: The files of a seal without a program with a hole.
+_WITHOUT_PARENT = 2
 _LIMITED = Limits(wall_seconds=math.inf, cpu_seconds=math.inf, processes=64, output_kib=1024)
 _MOST_CPU_SECONDS = 300.0
 #: How often the usage of such an image is compared with its limits.
@@ -126,12 +128,15 @@ class Image:
     def seal(
         self, request: Mapping[str, object], limits: Limits, files: Sequence[int], into: int | None = None
     ) -> Fork:
-        """Fork for a seal; `files` are a module and a challenge. Raises ImageGone and BoxFailed.
+        """Fork for a seal; `files` are a module, a challenge and, for an answer to a hole, its program's.
+
+        Raises ImageGone and BoxFailed.
 
         The sealed module is written to `into`, a file in memory, if it is given.
         """
-        request = {**request, "with_sealed": into is not None}
-        files = [*files, files[0] if into is None else into]
+        request = {**request, "with_sealed": into is not None, "with_parent": len(files) > _WITHOUT_PARENT}
+        three = [*files, *files[:1]][: _WITHOUT_PARENT + 1]
+        files = [*three, files[0] if into is None else into]
         fork = Fork(self._send, protocol.SEAL, request, isolation=self.isolation, limits=limits, files=files)
         events.forked(self._name, "seal")
         return fork

@@ -32,13 +32,14 @@ MOST_BYTES, MOST_FILES = 1 << 16, 16
 #: The descriptors of an order, in this order; those behind them are files by which a fork joins its control
 #: group.
 SOCKET, REQUEST, STDOUT, STDERR, FOLDER = range(5)
-#: For a seal, the module, the challenge and the file that the sealed module is written to stand where a check
-#: has its folder. The request says which of the last two are meant; any file may be in the place of another.
+#: For a seal, the module, the challenge, the module of a program with a hole and the file that the sealed
+#: module is written to stand where a check has its folder. The request says which of the last three are
+#: meant; any file may be in the place of another.
 #: A task, which only computes, has none of these. An image has its own socket to the worker behind its folder
 #: or its module.
-MODULE, CHALLENGE, SEALED = 4, 5, 6
+MODULE, CHALLENGE, PARENT, SEALED = 4, 5, 6, 7
 IMAGE = 5
-FIRST_DOOR = {CHECK: 5, SEAL: 7, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 6}
+FIRST_DOOR = {CHECK: 5, SEAL: 8, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 6}
 
 #: The parts of its module that a check writes: all; the constants that the context does not declare; the
 #: same, and the context's own module.
@@ -59,6 +60,8 @@ class SealAsked(TypedDict, total=False):
     statement_from: Sequence[int] | None
     lists: bool
     answers: AnswersAsked | None
+    hole: Sequence[int] | None
+    hole_below: Sequence[int] | None
     accounts: bool
     declared: Sequence[str] | None
     replay: bool
@@ -83,6 +86,7 @@ class Asked(TypedDict, total=False):
     goals: Sequence[float] | None
     with_sealed: bool
     with_challenge: bool
+    with_parent: bool
     request: SealAsked
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from farm.characters import storable
 from farm.judging.report import Goal
@@ -12,7 +13,13 @@ from farm.lean_text.positions import Positions
 
 #: Limits: the number of goals, the characters of each, and the characters of all together.
 MOST_GOALS, MOST_TEXT, MOST_CHARACTERS = 32, 4096, 32_768
+#: The most goals at one place.
+MOST_TOGETHER = 16
 _KINDS = ("sorry", "error")
+#: The widest column of a block.
+_WIDEST = 1000
+
+_Usual = TypeVar("_Usual")
 
 
 def read_goals(left: bytes | None, program: str) -> tuple[Goal, ...] | None:
@@ -43,4 +50,27 @@ def _goal(line: bytes, lines: Positions) -> Goal | None:
         return None
     if lines.offset(place, column) is None:
         return None
-    return Goal(kind=kind, goal=storable(text), line=place, column=column)
+    start, end = _hole(said.get("hole"), lines)
+    return Goal(
+        kind=kind,
+        goal=storable(text),
+        line=place,
+        column=column,
+        start=start,
+        end=end,
+        is_term=said.get("is_term") is True,
+        open_goals=_within(said.get("open"), 1, MOST_TOGETHER, 1),
+        indent=_within(said.get("indent"), 0, _WIDEST, None),
+    )
+
+
+def _hole(said: object, lines: Positions) -> tuple[int, int] | tuple[None, None]:
+    """Return the offsets of a hole's start and end, None for what is no place in the program."""
+    if not isinstance(said, list) or len(said) != 4 or not all(type(each) is int for each in said):
+        return None, None
+    start, end = lines.offset(*said[:2]), lines.offset(*said[2:])
+    return (None, None) if start is None or end is None or end < start else (start, end)
+
+
+def _within(said: object, least: int, most: int, usual: _Usual) -> int | _Usual:
+    return said if type(said) is int and least <= said <= most else usual

@@ -51,7 +51,7 @@ class Added:
 
 def _replay(environment: LeanEnvironment) -> str:
     kernels = ["the farm's seal"] if environment.forks else []
-    kernels += [environment.checker.name] if environment.checker else []
+    kernels += [each.name for each in environment.checkers]
     if not environment.audited or not kernels:
         return "no, the tier kernel cannot be had: it needs a `checker` and the audit"
     return f"yes, by {' and '.join(kernels)}"

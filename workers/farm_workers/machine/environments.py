@@ -84,6 +84,7 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         headers = ["import Mathlib\n"]    # to be ready for; default: header
         visible = ["/nix/store"]          # other paths that Lean must be able to read
         checker = ["/path/to/leanchecker", "{module}"]  # another kernel, for the tier kernel
+        checkers = [{command = ["/path/to/leanchecker", "{module}"], reads = "module"}]  # or several
         audit = false                     # modules of this Lean cannot be audited: lean only
         packages = "/lake-manifest.json"  # with lean_path: the manifest of the modules' workspace
 

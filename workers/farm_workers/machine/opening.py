@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from farm.errors import FarmError
 from farm.judging.forgeable import is_forgeable
@@ -14,7 +15,8 @@ from farm.kinds import Kind
 from farm.log import logger
 from farm.settings import Settings
 from farm.version import VERSION
-from farm_workers.box.isolation import Isolation, prepared
+from farm_workers.box import hierarchy
+from farm_workers.box.isolation import Isolation, prepared, remove_dead
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
 from farm_workers.machine.environments import Configured, Installed, configured, looked_at
@@ -50,12 +52,26 @@ class Machine:
         return judge.checker
 
 
+def remove_leftovers(settings: Settings) -> None:
+    """Remove the folders and control groups that dead processes of the farm left; those that resist stay.
+
+    `isolated` removes them too, and says why where it cannot.
+    """
+    with suppress(OSError):
+        remove_dead(_work(settings))
+    hierarchy.remove_dead(settings.cgroup)
+
+
+def _work(settings: Settings) -> Path:
+    return settings.home / "work"
+
+
 @contextmanager
 def isolated(settings: Settings) -> Iterator[Isolation]:
     """Prepare the strongest isolation that works here, in the farm's data folder, and clean it up at exit."""
     with ExitStack() as stack:
         try:
-            isolation = stack.enter_context(prepared(settings.home / "work", cgroup=settings.cgroup))
+            isolation = stack.enter_context(prepared(_work(settings), cgroup=settings.cgroup))
         except (BoxFailed, OSError) as error:
             raise FarmError(
                 f"this machine cannot run checks: {error}; FARM_HOME is {settings.home}"

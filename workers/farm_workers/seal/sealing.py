@@ -12,6 +12,7 @@ from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all, a
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.findings import MOST_FINDINGS, Findings, ModuleFinding, Word, found, malformed
+from farm_workers.audit.holes import judge_hole
 from farm_workers.audit.names import dotted, parsed, shown
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean
 from farm_workers.audit.parts import leave_others, with_standings
@@ -38,8 +39,10 @@ class SealRequest:
     module's declarations, and the kernel checks the module even where some of them are at fault. `answers`
     are the open definitions that the module may give, and the demands on them, None if there are none. With
     `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some
-    from the module, and is None otherwise. With `replay` the kernel checks the module. With `states` there is
-    no proof: the module is a challenge's own, and the facts are those of its statement. The sealed module is
+    from the module, and is None otherwise. For an answer to one hole of several, `parent` is the compiled
+    program with all of them, `hole` the line and column of that one, and a context above ends at
+    `hole_below`. With `replay` the kernel checks the module. With `states` there is no proof: the module is
+    a challenge's own, and the facts are those of its statement. The sealed module is
     written to the descriptor `into`.
     """
 
@@ -52,6 +55,9 @@ class SealRequest:
     native: bool = False
     parts_from: Sequence[int] | None = None
     permitted: Sequence[str] = ()
+    parent: bytes | memoryview | None = None
+    hole: Sequence[int] | None = None
+    hole_below: Sequence[int] | None = None
     statement_from: Sequence[int] | None = None
     lists: bool = False
     answers: AnswersAsked | None = None
@@ -96,6 +102,10 @@ def _sealed(
         else:
             findings = _audited(sealed, challenge, request, rules)
         findings = _with_original(findings, module, rebuilt)
+        if request.parent is not None and request.hole is not None:
+            parent, below = Module(Olean(request.parent, request.budget)), request.hole_below or (0, 0)
+            (line, column), (from_line, from_column) = request.hole, below
+            findings = _with(findings, judge_hole(sealed, parent, (line, column), (from_line, from_column)))
         if request.accounts:
             findings = _with(findings, unchecked(module, rebuilt.left_out))
         if request.declared is not None:

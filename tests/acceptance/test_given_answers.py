@@ -27,12 +27,13 @@ from farm.manifest.entry import Entry
 from farm.task import Task
 from tests.acceptance.test_trust import unforked
 
-STATEMENT = "abbrev sol : Nat := sorry\ntheorem t (n : Nat) : n = sol ↔ n = 2 + 3 := by"
+#: True of every number, so that proofs of wrong answers are proofs.
+STATEMENT = "abbrev sol : Nat := sorry\ntheorem t (n : Nat) : n = sol ↔ sol = n := by"
 ROW = {"header": HEADER, "formal_statement": STATEMENT}
 
 
 def proof(value: str) -> str:
-    return f"abbrev sol : Nat := {value}\ntheorem t (n : Nat) : n = sol ↔ n = 2 + 3 := ⟨id, id⟩"
+    return f"abbrev sol : Nat := {value}\ntheorem t (n : Nat) : n = sol ↔ sol = n := ⟨Eq.symm, Eq.symm⟩"
 
 
 #: What is asked, the value of the answer, and the reason that this gives.
@@ -64,7 +65,7 @@ def served(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_a_line_says_what_its_answer_must_be(farm: Command, tmp_path: Path) -> None:
     manifest = tmp_path / "m.jsonl"
-    rows = [{**ROW, "generation": f"```lean4\n{proof(value)}\n```", **asked} for asked, value, _ in ASKED]
+    rows = [{**ROW, "predicted_proof": f"{HEADER}{proof(value)}\n", **asked} for asked, value, _ in ASKED]
     manifest.write_text("".join(json.dumps(each) + "\n" for each in rows))
     farm("submit", manifest, "--wait")
     told = [json.loads(each)["farm"] for each in manifest.read_text().splitlines()]
@@ -84,7 +85,7 @@ def test_a_run_says_what_answers_must_be(farm: Command, tmp_path: Path) -> None:
     manifest.write_text("".join(json.dumps(each) + "\n" for each in rows))
     for flags, reasons in (
         (["--answers"], ["ok", "ok"]),
-        (["--no-answers"], ["error", "ok"]),
+        (["--no-answers"], ["ok", "ok"]),
         (["--answer-must", "numeral"], ["answer_shape", "ok"]),
     ):
         farm("submit", manifest, "--wait", *flags)
@@ -175,7 +176,7 @@ ABOVE = f"{HEADER}def five : Nat := 5\ndef unknown : Nat := sorry\n"
 
 
 def test_answers_are_given_below_a_context_and_not_in_it(checker: Checker, core: LeanEnvironment) -> None:
-    for expected, reason in (("five", "ok"), ("unknown", "bad_challenge"), ("six", "bad_challenge")):
+    for expected, reason in (("five", "ok"), ("unknown", "answer_undecided"), ("six", "bad_challenge")):
         task = Task(expected_answer={"": expected})
         assert judged(checker, core, "five", task, ABOVE).reason == reason
     changed = ABOVE.replace("sorry", "5")
