@@ -185,7 +185,6 @@ class Stated:
     axioms: tuple[str, ...] = ()
     sorries: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
-    constants_count: int = 0
     left_open: tuple[str, ...] = ()
     closed_by: str | None = None
     negation_closed_by: str | None = None

@@ -128,17 +128,16 @@ class Stated:
     """The facts of a statement alone.
 
     `type_sha256` is the digest of its type (docs/use/tasks.md). `axioms` and `sorries` are those that its
-    type reaches, whatever way; `constants` are those of the module that it reaches, the first of
-    `constants_count`; `left_open` are other theorems that the text leaves open. `closed_by` is the first
-    tactic that proves it alone, `negation_closed_by` the first that proves its negation; `tried` are those
-    that had enough time for an answer about both.
+    type reaches, whatever way; `constants` are those of the module that it reaches, the first 500;
+    `left_open` are other theorems that the text leaves open. `closed_by` is the first tactic that proves it
+    alone, `negation_closed_by` the first that proves its negation; `tried` are those that had enough time for
+    an answer about both.
     """
 
     type_sha256: str
     axioms: tuple[str, ...] = ()
     sorries: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
-    constants_count: int = 0
     left_open: tuple[str, ...] = ()
     closed_by: str | None = None
     negation_closed_by: str | None = None

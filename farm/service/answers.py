@@ -22,7 +22,6 @@ from farm.client.results import (
     Seconds,
     Stated,
 )
-from farm.documents import decoded, fields_of
 from farm.judging.audit import Audit, Declaration
 from farm.judging.forgeable import is_forgeable
 from farm.judging.holes import holes_of
@@ -127,7 +126,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         seconds=Seconds(wall=round(verdict.wall_seconds, 6), cpu=round(verdict.cpu_seconds, 6)),
         peak_memory_kib=verdict.peak_memory_kib,
         error_kind=verdict.particulars.error_kind or None,
-        stated=None if audit is None or audit.stated is None else decoded(Stated, fields_of(audit.stated)),
+        stated=None if audit is None or audit.stated is None else Stated(**asdict(audit.stated)),
     )
 
 

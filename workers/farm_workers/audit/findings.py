@@ -97,8 +97,7 @@ class Stated:
             "type_sha256": self.type_sha256,
             "axioms": _all_shown(self.axioms[:MOST_NAMES]),
             "sorries": _all_shown(self.sorries[:MOST_NAMES]),
-            "constants": _all_shown(self.constants[:MOST_FINDINGS]),
-            "constants_count": len(self.constants),
+            "constants": _all_shown(self.constants[:MOST_NAMES]),
             "left_open": _all_shown(self.left_open[:MOST_FINDINGS]),
         }
 

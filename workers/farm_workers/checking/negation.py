@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from farm.judging.report import Preamble, Report
 from farm.judging.verdict import Outcome, Verdict, judge
-from farm_workers.checking.fallback import LEAST_SECONDS, both
+from farm_workers.checking.fallback import both
 from farm_workers.checking.stages import Candidate
 
 
@@ -15,22 +15,17 @@ def judged_as_both(judged: Callable[[Candidate], Report], own: Candidate) -> Rep
     """Return the report of an answer as a proof, or as a disproof if that decides more.
 
     An answer that is proved is judged as a disproof too, for no answer is both: then the report says that it
-    contradicts itself. Both have the limits of one check together; a proof that leaves no time counts.
+    contradicts itself. Each of the two has the limits of the check.
     """
     negation, check = own.check.negation, own.check
-    alone = own.instead(replace(check, fallback=None))
-    if negation is None:
-        return judged(alone)
-    proof = judged(alone)
-    limits, run = check.limits, proof.run
-    wall, cpu = limits.wall_seconds - run.wall_seconds, limits.cpu_seconds - run.cpu_seconds
+    proof = judged(own.instead(replace(check, fallback=None)))
     verdict = judge(proof)
-    if verdict.outcome is Outcome.JUDGE_ERROR or min(wall, cpu) < LEAST_SECONDS:
+    if negation is None or verdict.outcome is Outcome.JUDGE_ERROR:
         return proof
-    remaining = replace(check.of(negation), limits=replace(limits, wall_seconds=wall, cpu_seconds=cpu))
-    disproof = replace(judged(own.instead(remaining)), negates=True, preamble=Preamble.FARM)
+    disproof = replace(judged(own.instead(check.of(negation))), negates=True, preamble=Preamble.FARM)
     chosen = _chosen(proof, verdict, disproof)
-    return replace(chosen, run=both(disproof.run if chosen.run is run else run, chosen.run))
+    other = proof if chosen.negates else disproof
+    return replace(chosen, run=both(other.run, chosen.run))
 
 
 def _chosen(proof: Report, verdict: Verdict, disproof: Report) -> Report:
