@@ -11,7 +11,8 @@ from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
-from farm.assembly.negation import negation_of
+from farm.assembly.challenge import challenge_to
+from farm.assembly.negation import negated_by, negation_of
 from farm.judging.assurance import Assurance
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, judge
@@ -148,3 +149,23 @@ def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_
     said = farm("negate", problems, "-o", tmp_path / "out.jsonl")
     assert (said.returncode, ":2: " in said.stderr) == (2, True), said.stderr
     assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "above"),
+    [
+        (FALSE, ""),
+        ("theorem «a b» (p : Prop) : p", ""),
+        ("theorem negation : False -- a comment", ""),
+        (FALSE, f"{HEADER}\n/-- About t. -/"),
+        (FALSE, f"{HEADER}\nnamespace A\nopen A in"),
+    ],
+)
+def test_a_challenge_and_that_of_its_negation_determine_each_other(statement: str, above: str) -> None:
+    header = "" if above else HEADER
+    stated, negation = challenge_to(header, statement, above), negation_of(header, statement, above)
+    assert stated
+    assert negation
+    assert negation.challenge == challenge_to("", negation.formal_statement, negation.context)
+    assert negated_by(negation.challenge.program) == stated.program
+    assert negated_by(stated.program) is None
