@@ -50,6 +50,7 @@ from farm.sessions.front import Kept, StepOptions
 from farm.sessions.wire import USUAL_SECONDS
 from farm.store.queries import Tally
 from farm.store.records import Judged
+from farm.task import task_of
 
 _log = logger(__name__)
 
@@ -392,13 +393,15 @@ class Farm:
         native: bool = False,
         require_statement: bool = False,
         require_all_parts: bool = False,
+        forbid: Sequence[str] | None = None,
         priority: str = "batch",
         profile: str = "farm",
         stop_on_first_proof: bool = False,
     ) -> SubmitOptions:
         """Return options as `farm submit` would make them. Raises UsageError for an unknown value.
 
-        A `tier` below ``kernel`` trusts more than the kernel's replay; see docs/why/trust.md.
+        A `tier` below ``kernel`` trusts more than the kernel's replay; see docs/why/trust.md. Proofs must not
+        use the tactics and constants of `forbid`.
         """
         settings = self._connections.settings
         return SubmitOptions(
@@ -412,6 +415,7 @@ class Farm:
                 requires_statement=require_statement,
                 requires_all_parts=require_all_parts,
             ),
+            task=task_of({"forbid": forbid}),
             priority=Priority.named(priority),
             stop_on_first_proof=stop_on_first_proof,
         )

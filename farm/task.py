@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from farm import documents
+from farm.characters import first_unstorable
 from farm.errors import UsageError
 
 #: The limits for a list of names: of one name, and of all together, since every audit receives them.
@@ -67,14 +68,16 @@ class Task:
     `answer_must`, their form, and `expected_answer` demand them too. The latter has Lean texts of equal
     values by the names of the definitions; "" stands for the name of the only one. With `declarations` the
     result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
-    ``*``. `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with
-    ``either`` one of the two, and with ``statement`` the statement alone is examined.
+    ``*``. The proof must not use the tactics and constants of `forbid`, those of the run and of the line.
+    `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with ``either``
+    one of the two, and with ``statement`` the statement alone is examined.
 
     No line says `fills`: the farm sets it for an answer to one hole of several. That hole must be filled
     without a sorry, and all around it be as it was.
     """
 
     axioms: tuple[str, ...] | None = None
+    forbid: tuple[str, ...] | None = None
     declarations: bool | None = None
     permit_sorry: tuple[str, ...] | None = None
     answers: bool | None = None
@@ -100,8 +103,9 @@ class Task:
         return found
 
     def within(self, run: Task) -> Task:
-        """Return a line's task in a run: a line's own fields come before those of the run."""
+        """Return a line's task in a run: its own fields come before the run's; both forbid."""
         own = {name: getattr(self, name) for name in TASK_FIELDS}
+        own["forbid"] = tuple(sorted({*(self.forbid or ()), *(run.forbid or ())})) or None
         given = {name: getattr(run, name) if value is None else value for name, value in own.items()}
         return Task(**given, fills=self.fills)
 
@@ -230,13 +234,21 @@ def _kind(field: str, value: object) -> str:
     return str(value)
 
 
+def _forbid(field: str, value: object) -> tuple[str, ...] | None:
+    names = {each.strip() for each in _names(field, value)}
+    if any(first_unstorable(each) is not None or len(each.split()) != 1 for each in names):
+        raise TaskFault(field, "one entry is not a name", "write a tactic or a constant, such as simp")
+    return tuple(sorted(names)) or None
+
+
 #: The fields about answers, which need a statement.
 OF_ANSWERS = ("answers", "answer_must", "expected_answer")
 #: The fields that only an audit of the compiled module can answer.
-AUDITED = (*OF_ANSWERS, "declarations", "permit_sorry")
+AUDITED = (*OF_ANSWERS, "declarations", "permit_sorry", "forbid")
 
 _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "axioms": _axioms,
+    "forbid": _forbid,
     "answers": _whether,
     "answer_must": _form,
     "expected_answer": _texts,

@@ -42,7 +42,7 @@ def holes(
     from farm.runs.holes import write_holes
 
     queries = Connections.here().queries
-    found = write_holes(queries, queries.run(run), output, cut=cut)
+    found = write_holes(queries, queries.run(run), output, cuts=cut)
     if as_json:
         print_json(output=str(output), lines=found.written, programs=found.parents, errors=found.with_errors)
         return

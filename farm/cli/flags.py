@@ -315,6 +315,10 @@ class TaskFlags:
             help="A declaration that may contain a sorry, '*' for any: such a proof is partial. Repeatable.",
         ),
     ] = None
+    forbid: Annotated[
+        list[str] | None,
+        Option(help="Reject proofs that use this tactic or constant, such as simp. Repeatable."),
+    ] = None
 
     def task(self) -> Task:
         """Return the task. Raises UsageError."""
@@ -331,6 +335,7 @@ class TaskFlags:
                 "answer_must": self.answer_must,
                 "declarations": self.declarations or None,
                 "permit_sorry": self.permit_sorry or None,
+                "forbid": self.forbid,
             }
         )
 

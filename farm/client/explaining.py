@@ -58,6 +58,7 @@ HINTS: Mapping[str | None, str] = {
     "answer_shape": "The answer is not in the form that is asked for: write it out, such as a number.",
     "answer_differs": "The answer is not the expected one: find another.",
     "axiom": "The proof rests on an axiom that is not allowed: prove that part.",
+    "forbidden": "The proof uses a tactic or a theorem that is forbidden here: find another way.",
     "native_decide": "Compiled code is not trusted here: use decide, or a proof.",
 }
 _LACKS = {

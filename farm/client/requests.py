@@ -33,9 +33,9 @@ class TaskFields(TypedDict, total=False):
     `answers` demands or forbids values for the definitions that the statement leaves open.
     `answer_must` is their form, and `expected_answer` their value as a Lean text, or the values by name.
     With `declarations` the result lists the program's declarations. Those in `permit_sorry`, all for true,
-    may contain a sorry: such a proof is *partial*. With the task ``disprove`` the answer is to prove the
-    statement's negation, with ``either`` one of the two. With ``statement`` there is no answer: the statement
-    alone is examined.
+    may contain a sorry: such a proof is *partial*. It must not use the tactics and constants of `forbid`.
+    With the task ``disprove`` the answer is to prove the statement's negation, with ``either`` one of the
+    two. With ``statement`` there is no answer: the statement alone is examined.
     """
 
     axioms: Sequence[str]
@@ -45,6 +45,7 @@ class TaskFields(TypedDict, total=False):
     answer_must: Literal["numeral", "numerals"] | AnswerForm
     expected_answer: str | Mapping[str, str]
     task: Kind
+    forbid: Sequence[str]
 
 
 class Fields(TaskFields, total=False):

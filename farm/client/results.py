@@ -161,6 +161,7 @@ class Provenance:
     statement: str | None = None
     trusts: tuple[str, ...] = ()
     rests_on_sorry_of: tuple[str, ...] = ()
+    uses_choice: bool | None = None
     isolation: str | None = None
     forgeable: bool | None = None
     program_sha256: str | None = None

@@ -16,6 +16,10 @@ ANSWERED = "an answer that was not compared"
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
 #: The verdict on a part, or a theorem, that is proved.
 PART_PROVED = "proved"
+#: The axiom of choice, and the most axioms that an audit lists.
+CHOICE, _MOST_AXIOMS = "Classical.choice", 500
+#: The finding against a proof that uses a tactic or constant that its task forbids.
+FORBIDDEN = "forbidden"
 #: The findings against a proof of another statement than the challenge's.
 MISMATCHES = frozenset(
     {"statement_mismatch", "universe_mismatch", "target_missing", "not_a_theorem", "prerequisite_differs"}
@@ -217,6 +221,13 @@ class Audit:
     def others(self) -> tuple[Replay, ...]:
         """The answers of all kernels after the first."""
         return () if self.second is None else (self.second, *self.further)
+
+    @property
+    def uses_choice(self) -> bool | None:
+        """Whether an accepted proof in Lean rests on the axiom of choice; None if that is not known."""
+        if not self.accepted or not self.lean_version:
+            return None
+        return CHOICE in self.axioms or (None if len(self.axioms) >= _MOST_AXIOMS else False)
 
     @property
     def of_challenge(self) -> Finding | None:

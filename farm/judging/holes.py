@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from farm.assembly.segments import Segment
 from farm.judging.report import Goal
 from farm.lean_text.positions import line_and_column
 
+_SORRY = "sorry"
 _DATASET = frozenset({"header", "context", "formal_statement"})
 
 
@@ -59,8 +60,29 @@ def holes_of(
     return found
 
 
+class Cut(NamedTuple):
+    """A program that was cut at an error."""
+
+    program: str
+    error: Goal
+
+
+def cut(program: str, goals: Sequence[Goal]) -> Cut | None:
+    """Return a program cut at its first error: a sorry for each goal stands in place of what fails.
+
+    None where Lean names no place for it. The program may have a later error.
+    """
+    for each in goals:
+        if each.kind == "error" and each.start is not None and each.end is not None:
+            words = "; ".join([_SORRY] * each.open_goals)
+            if each.start == each.end:
+                words = "\n" + " " * (each.indent or 0) + words
+            return Cut(program[: each.start] + words + program[each.end :], each)
+    return None
+
+
 def _is_placed(goal: Goal) -> bool:
-    return goal.kind == "sorry" and goal.start is not None and goal.end is not None
+    return goal.kind == _SORRY and goal.start is not None and goal.end is not None
 
 
 def _span(goal: Goal) -> tuple[int, int]:

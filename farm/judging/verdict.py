@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from farm.characters import first_unstorable
-from farm.judging.audit import ADMITTED, COMPARED, MISMATCHES, UNCHECKED, Audit, Replay
+from farm.judging.audit import ADMITTED, COMPARED, FORBIDDEN, MISMATCHES, UNCHECKED, Audit, Replay
 from farm.judging.ending import Ending, ending, limit, panic
 from farm.judging.error_kinds import error_kind
 from farm.judging.messages import admitted, cause, errors
@@ -75,6 +75,7 @@ class Reason(StrEnum):
     NATIVE_DECIDE = "native_decide"
     AXIOM = "axiom"
     STATEMENT_MISMATCH = "statement_mismatch"
+    FORBIDDEN = "forbidden"
     AUDIT = "audit"
     MALFORMED_OLEAN = "malformed_olean"
     KERNEL = "kernel"
@@ -108,6 +109,7 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.NATIVE_DECIDE: Outcome.REJECTED,
     Reason.AXIOM: Outcome.REJECTED,
     Reason.STATEMENT_MISMATCH: Outcome.REJECTED,
+    Reason.FORBIDDEN: Outcome.REJECTED,
     Reason.AUDIT: Outcome.REJECTED,
     Reason.MALFORMED_OLEAN: Outcome.REJECTED,
     Reason.KERNEL: Outcome.REJECTED,
@@ -581,6 +583,7 @@ _FINDINGS = {
     "kernel_memory": Reason.MEMORY_LIMIT,
     **dict.fromkeys(MISMATCHES, Reason.STATEMENT_MISMATCH),
     "bad_challenge": Reason.BAD_CHALLENGE,
+    FORBIDDEN: Reason.FORBIDDEN,
     "malformed_olean": Reason.MALFORMED_OLEAN,
     **{each.value: each for each in Reason if each.value.startswith("answer_")},
 }

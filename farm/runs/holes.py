@@ -18,7 +18,7 @@ from farm.assembly.challenge import challenge_to
 from farm.assembly.hole import filled, piece
 from farm.characters import encoded
 from farm.errors import ManifestError, UsageError
-from farm.judging.holes import holes_of
+from farm.judging.holes import cut, holes_of
 from farm.judging.report import Goal
 from farm.judging.verdict import Outcome
 from farm.manifest.entries import entries, fingerprint
@@ -33,7 +33,6 @@ _LEFT_OUT = frozenset(
     {"generation", "predicted_proof", "proof_status", "farm", "search", "proof", "hole", "cut", "of", "open"}
 )
 _FINE = frozenset({Outcome.PROVED, Outcome.PARTIAL})
-_SORRY = "sorry"
 
 Row = dict[str, Any]
 
@@ -53,14 +52,14 @@ class Counted:
     open: int = 0
 
 
-def write_holes(queries: Queries, run: StoredRun, target: Path, *, cut: bool = False) -> Counted:
-    """Write a line for each hole of a run's programs; with `cut`, one for each program with an error.
+def write_holes(queries: Queries, run: StoredRun, target: Path, *, cuts: bool = False) -> Counted:
+    """Write a line for each hole of a run's programs; with `cuts`, one for each program with an error.
 
-    A program is cut at its first error: a sorry stands in place of what fails. Raises ManifestError where a
-    manifest is not as it was submitted, and UsageError for a run without goals.
+    Such a program is cut at its first error: a sorry stands in place of what fails. Raises ManifestError where
+    a manifest is not as it was submitted, and UsageError for a run without goals.
     """
     counted = Counted()
-    found = list(_written(queries, run, counted, cut=cut))
+    found = list(_written(queries, run, counted, cuts=cuts))
     if counted.without_goals and not counted.parents and not counted.with_errors:
         raise UsageError(
             f"run {run.id} has no goals; have it judged with them: farm submit --goals --new-run"
@@ -70,10 +69,10 @@ def write_holes(queries: Queries, run: StoredRun, target: Path, *, cut: bool = F
     return counted
 
 
-def _written(queries: Queries, run: StoredRun, counted: Counted, *, cut: bool) -> Iterator[str]:
+def _written(queries: Queries, run: StoredRun, counted: Counted, *, cuts: bool) -> Iterator[str]:
     for manifest in queries.manifests(run.id):
         for row, judged in _rows(queries, run, manifest):
-            for each in _of_line(row, judged, counted, cut=cut):
+            for each in _of_line(row, judged, counted, cuts=cuts):
                 yield json.dumps(each, ensure_ascii=False)
 
 
@@ -94,7 +93,7 @@ def _rows(queries: Queries, run: StoredRun, manifest: StoredManifest) -> Iterato
                 judged = next(every, None)
 
 
-def _of_line(row: Row, judged: Judged, counted: Counted, *, cut: bool) -> Iterator[Row]:
+def _of_line(row: Row, judged: Judged, counted: Counted, *, cuts: bool) -> Iterator[Row]:
     verdict = judged.verdict
     if verdict is None or verdict.outcome == Outcome.PROVED:
         return
@@ -103,11 +102,11 @@ def _of_line(row: Row, judged: Judged, counted: Counted, *, cut: bool) -> Iterat
         return
     if any(each.severity == "error" for each in verdict.messages):
         counted.with_errors += 1
-        found = _cut(row, judged, verdict.goals) if cut else None
+        found = _cut(row, judged, verdict.goals) if cuts else None
         yield from [] if found is None else [found]
         return
     holes = holes_of(judged.program, verdict.goals, judged.segments, _own_start(row, judged.program))
-    if holes and not cut:
+    if holes and not cuts:
         counted.parents += 1
         kept = {name: value for name, value in row.items() if name not in _LEFT_OUT}
         of = _parent(row, judged)
@@ -142,16 +141,12 @@ def _own_start(row: Mapping[str, Any], program: str) -> int:
 
 def _cut(row: Row, judged: Judged, goals: Sequence[Goal]) -> Row | None:
     """Return the line of a program that is cut at its first error; None where Lean names no place for it."""
-    first = next((each for each in goals if each.kind == "error" and each.start is not None), None)
-    if first is None or first.start is None or first.end is None:
+    found = cut(judged.program, goals)
+    if found is None:
         return None
-    words = "; ".join([_SORRY] * first.open_goals)
-    if first.start == first.end:
-        words = "\n" + " " * (first.indent or 0) + words
     kept = {name: value for name, value in row.items() if name not in _LEFT_OUT}
-    program = filled(judged.program, {(first.start, first.end): words})
-    cut = {"line": first.line, "column": first.column, "of": _parent(row, judged)}
-    return {**kept, "predicted_proof": program, "cut": cut}
+    place = {"line": found.error.line, "column": found.error.column, "of": _parent(row, judged)}
+    return {**kept, "predicted_proof": found.program, "cut": place}
 
 
 # Answers

@@ -154,6 +154,7 @@ def _provenance(found: Judged, verdict: StoredVerdict, audit: Audit | None) -> P
         statement=verdict.statement,
         trusts=tuple(verdict.trusts),
         rests_on_sorry_of=verdict.rests_on_sorry_of,
+        uses_choice=None if audit is None else audit.uses_choice,
         isolation=verdict.isolation,
         forgeable=is_forgeable(verdict.isolation),
         program_sha256=found.sha256.hex(),

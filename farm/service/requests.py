@@ -119,6 +119,7 @@ class TaskFields(Exact):
     answer_must: Literal["numeral", "numerals"] | AnswerForm | None = None
     expected_answer: str | dict[Word, str] | None = None
     task: Literal["prove", "disprove", "either", "statement"] | None = None
+    forbid: list[Word] | None = None
 
     @model_validator(mode="after")
     def _has_a_task(self) -> Self:

@@ -40,7 +40,11 @@ LURES = HEADER + (
     '#print "{\\"process_status\\": \\"completed\\", \\"error\\": null}"\n'
 )
 #: Programs that deceive, and honest ones that look like them; not those that run into limits.
-CASES = one_of_each(case for case in read() if case.program and not case.before and case.seconds == 60.0)
+CASES = one_of_each(
+    case
+    for case in read()
+    if case.program and not case.before and not case.task.forbid and case.seconds == 60.0
+)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from trainer_service import Served, service
 from farm.assembly.hole import drafts
 from farm.client import Client
 from farm.judging.assurance import Assurance
-from farm.judging.holes import holes_of
+from farm.judging.holes import cut, holes_of
 from farm.judging.job import Check
 from farm.judging.verdict import Outcome, Verdict, judge
 from farm.limits import Limits
@@ -106,6 +106,35 @@ def test_each_hole_is_filled_alone_and_the_last_one_proves_the_whole(
         expected = Outcome.PROVED if len(left) == 1 else Outcome.PARTIAL
         assert found.outcome is expected, found.detail
         program = checked_program(left[0], answer)
+
+
+#: Proofs with an error, and the holes of the draft that each becomes.
+WRONG = {
+    "a tactic that fails in a bullet": (
+        "  constructor\n  · apply k\n    exact k\n    exact h\n  · exact h",
+        1,
+    ),
+    "a tactic that fails before two goals": ("  constructor\n  exact k", 2),
+    "a block that leaves two goals open": ("  constructor", 2),
+    "a bullet that leaves a goal open": ("  constructor\n  · exact k h\n  · skip", 1),
+    "a block in a term": ("  exact ⟨by apply k, h⟩", 1),
+    "tactics on one line": (" constructor; exact k; exact h", 2),
+    "a case that leaves a goal open": (
+        "  constructor\n  case right => exact h\n  case left =>\n    apply k",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("proof", "count"), WRONG.values(), ids=WRONG)
+def test_a_program_is_cut_at_its_error(
+    checker: Checker, core: LeanEnvironment, proof: str, count: int
+) -> None:
+    program = f"{HEADER}{STATEMENT}\n{proof}\n" if proof[:2] == "  " else f"{HEADER}{STATEMENT}{proof}\n"
+    report = checker.check(Check(program=program, limits=LIMITS, goals=True), core)
+    found = cut(program, report.goals or ())
+    assert found
+    assert len(holes(checker, core, found.program)) == count
 
 
 def checked_program(hole: Hole, answer: str) -> str:
@@ -196,6 +225,15 @@ def test_holes_below_a_context_and_without_a_statement_are_filled(
     assert answered(checker, core, bare, "exact absurd h sorry", statement="").outcome is Outcome.REJECTED
 
 
+def test_holes_are_judged_where_lean_cannot_be_forked(checker: Checker, core: LeanEnvironment) -> None:
+    unforked = replace(core, digest="unforked", lean=(*core.lean, "-M4096"))
+    _, hole, _ = holes(checker, core, f"{HEADER}{LEMMA}{STATEMENT}\n{DRAFT}\n")
+    assert answered(checker, unforked, hole, "exact h").outcome is Outcome.PARTIAL
+    for trick in ("exact absurd h sorry", TRICKS["the rest is another theorem"][1]):
+        found = answered(checker, unforked, hole, trick)
+        assert (found.outcome, "besides those of the other holes" in found.detail) == (Outcome.REJECTED, True)
+
+
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(each) for each in path.read_text().splitlines()]
 
@@ -254,12 +292,18 @@ def test_the_documented_loop_proves_a_draft_hole_by_hole(farm: Command, tmp_path
     )
     assert line["of"]["run"] == run
 
-    cut = tmp_path / "cut.jsonl"
-    assert farm.json("holes", run, "--cut", "-o", cut)["lines"] == 1
-    again = farm.json("submit", cut, "--goals")["run"]
+
+def test_a_program_with_an_error_becomes_a_draft(farm: Command, tmp_path: Path) -> None:
+    wrong, drafts, subgoals = (tmp_path / f"{each}.jsonl" for each in ("wrong", "drafts", "subgoals"))
+    proof = "  constructor\n  · exact k\n  · sorry"
+    line = {"name": "w", "header": HEADER, "formal_statement": STATEMENT, "generation": proof}
+    run = farm.json("submit", write(wrong, [line]), "--goals")["run"]
+    assert farm.json("holes", run, "-o", subgoals)["lines"] == 0
+    assert farm.json("holes", run, "--cut", "-o", drafts)["lines"] == 1
+    again = farm.json("submit", drafts, "--goals")["run"]
     assert farm.json("holes", again, "-o", subgoals)["lines"] == 2
     places = [(each["name"], each["hole"]["line"], each["hole"]["column"]) for each in rows(subgoals)]
-    assert places == [("wrong.hole1", 6, 4), ("wrong.hole2", 7, 4)]
+    assert places == [("w.hole1", 6, 4), ("w.hole2", 7, 4)]
 
 
 def test_an_open_program_is_left_out_or_written_with_its_sorry(farm: Command, tmp_path: Path) -> None:

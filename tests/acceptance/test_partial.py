@@ -11,12 +11,13 @@ import pytest
 from commands import HEADER, Command, lines, write
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
-from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from processes import CODE
 from services import serving_http
+from toolchains import toolchain
 
 from farm.judging.assurance import Assurance
-from farm.judging.verdict import Outcome, Reason, judge
+from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
@@ -87,7 +88,7 @@ def test_partial_proofs_are_judged_and_told_wherever_results_are_read(farm: Comm
     assert "part part_b: open" in shown
     assert "partial" in farm("report", run).stdout
     report = farm.json("report", run)["runs"][0]
-    assert (report["proved"], report["judged"]) == (1, 5), report
+    assert (report["figures"]["proved"], report["figures"]["judged"]) == (1, 5)
 
 
 def test_partial_proofs_over_http_are_worth_their_share_if_that_is_accepted(
@@ -130,37 +131,56 @@ def test_the_documented_partial_proof_prints_what_the_page_says(farm: Command, t
     assert f"prints `{said.stdout.strip()}`" in page
 
 
-@pytest.mark.parametrize("way", ["forked", "cold"])
-@pytest.mark.parametrize("tier", ["kernel", "audit"])
-def test_every_way_of_running_lean_tells_the_same(
-    checker: Checker, core: LeanEnvironment, way: str, tier: str
-) -> None:
-    def judged(fields: dict[str, object], **task: object) -> tuple[Outcome, Reason, list[str], list[str]]:
-        entry = Entry(
-            path="",
-            line=1,
-            name="",
-            generation="",
-            **{key: str(fields[key]) for key in ("header", "formal_statement", "predicted_proof")},
-        )
-        check = check_of(entry, Limits(wall_seconds=60.0), Assurance(tier=tier))
-        report = checker.check(replace(check, task=Task.of(task)), core, way=way)
-        verdict, audit = judge(report), report.audit
-        assert audit is not None
-        told = (
-            [each.verdict for each in audit.parts or ()],
-            [each.verdict for each in audit.declarations or ()],
-        )
-        return verdict.outcome, verdict.reason, *told
+def judged(
+    checker: Checker, environment: LeanEnvironment, fields: dict[str, object], tier: str, **task: object
+) -> tuple[Reason, list[str], list[str]]:
+    """Return the reason of a line's verdict, and the verdicts of its parts and declarations."""
+    texts = {key: str(fields[key]) for key in ("header", "formal_statement", "predicted_proof")}
+    entry = Entry(path="", line=1, name="", generation="", task=Task.of(task), **texts)
+    check = check_of(entry, Limits(wall_seconds=60.0), Assurance(tier=tier))
+    report = checker.check(check, environment)
+    assert report.audit is not None, report
+    parts, declarations = report.audit.parts or (), report.audit.declarations or ()
+    return judge(report).reason, [each.verdict for each in parts], [each.verdict for each in declarations]
 
-    everything = {"declarations": True, "permit_sorry": True}
-    assert judged(HALF, **everything) == (
-        Outcome.PARTIAL,
-        Reason.PARTIAL,
-        ["proved", "open"],
-        ["proved", "open"],
-    )
-    assert judged(WHOLE, **everything)[1:] == (Reason.OK, ["proved", "proved"], ["proved", "proved"])
-    # A module with a fault is not replayed in a box, so the rest of it is unchecked there.
-    proved = "unchecked" if (way, tier) == ("cold", "kernel") else "proved"
-    assert judged(HALF, declarations=True)[1:] == (Reason.HAS_SORRY, [proved, "open"], [proved, "open"])
+
+EVERYTHING = {"declarations": True, "permit_sorry": True}
+BOTH = ["proved", "open"]
+NEITHER = ["unchecked", "open"]
+
+
+@pytest.mark.parametrize("tier", ["kernel", "audit"])
+def test_the_two_tiers_with_an_audit_tell_the_same(
+    checker: Checker, core: LeanEnvironment, tier: str
+) -> None:
+    assert judged(checker, core, HALF, tier, **EVERYTHING) == (Reason.PARTIAL, BOTH, BOTH)
+    assert judged(checker, core, WHOLE, tier, **EVERYTHING) == (Reason.OK, ["proved"] * 2, ["proved"] * 2)
+    assert judged(checker, core, HALF, tier, declarations=True) == (Reason.HAS_SORRY, BOTH, BOTH)
+
+
+@pytest.mark.parametrize(
+    ("script", "second", "reasons"),
+    [
+        ("exit 0", True, [(Reason.PARTIAL, BOTH), (Reason.HAS_SORRY, BOTH)]),
+        ("exit 1", True, [(Reason.KERNELS_DISAGREE, NEITHER), (Reason.HAS_SORRY, NEITHER)]),
+        # In boxes a module with a fault is not replayed, so the rest of it is unchecked.
+        ("exit 0", False, [(Reason.PARTIAL, BOTH), (Reason.HAS_SORRY, NEITHER)]),
+        ("exit 1", False, [(Reason.KERNEL, NEITHER), (Reason.HAS_SORRY, NEITHER)]),
+    ],
+)
+def test_nothing_is_proved_that_one_of_the_kernels_has_not_accepted(
+    checker: Checker,
+    core: LeanEnvironment,
+    tmp_path: Path,
+    script: str,
+    second: bool,
+    reasons: list[tuple[Reason, list[str]]],
+) -> None:
+    words = KernelChecker(name="sh", command=("/bin/sh", "-c", script), visible=())
+    own = replace(core, digest="second", checker=words)
+    if not second:  # its Lean is a program of its own, which cannot be forked
+        dressed = toolchain(tmp_path / "toolchain", core)
+        visible = tuple(map(str, dressed.visible))
+        own = replace(own, digest="unforked", lean=(str(dressed.lean),), visible=visible)
+    found = [judged(checker, own, HALF, "kernel", **task) for task in (EVERYTHING, {"declarations": True})]
+    assert found == [(reason, told, told) for reason, told in reasons]

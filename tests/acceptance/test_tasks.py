@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command
+from commands import HEADER, Command, write
 from processes import PATIENCE
 from trainer_service import Served, service
 
-from farm.client import Client
+from farm.client import Client, Refused
 
 #: Needs choice and nothing else.
 STATEMENT = "theorem t (p : Prop) : Nonempty (Nonempty p → p) := by"
@@ -79,3 +79,40 @@ def test_items_and_batches_name_axioms(served: Served) -> None:
         of_batch = client.check_all([item, {**item, "axioms": ["Classical.choice"]}], axioms=["propext"])
     assert [each.verdict for each in of_items] == ["proved", "rejected"]
     assert [each.verdict for each in of_batch] == ["rejected", "proved"]
+
+
+def test_lines_and_runs_forbid_together_and_lines_say_whether_choice_is_used(
+    farm: Command, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "m.jsonl"
+    rows = [
+        {**ROW, "generation": CLASSICAL},
+        {**ROW, "generation": PLAIN, "forbid": []},
+        {**ROW, "generation": PLAIN, "forbid": ["exact"]},
+        {**ROW, "generation": "apply Nonempty.intro (fun ⟨h⟩ => h)", "forbid": ["exact", "Classical.em"]},
+    ]
+    told = [each["farm"] for each in submitted(farm, manifest, rows, "--forbid", "Classical.choice")]
+    reasons = ["forbidden", "ok", "forbidden", "ok"]
+    assert [each["reason"] for each in told] == reasons
+    assert [each["uses_choice"] for each in told] == [None, False, None, False]
+    assert "`exact`" in told[2]["detail"]
+    refused = farm("submit", manifest, "--tier", "lean", "--new-run")
+    assert refused.returncode == 2
+    assert 'm.jsonl:3: field "forbid": the tier lean' in refused.stderr, refused.stderr
+    unknown = write(tmp_path / "n.jsonl", {**ROW, "generation": PLAIN, "forbid": ["nothing.at.all"]})
+    assert farm("submit", unknown, "--wait").returncode == 3
+    (line,) = map(json.loads, unknown.read_text().splitlines())
+    assert line["farm"]["reason"] == "bad_challenge"
+    assert "`nothing.at.all`" in line["farm"]["detail"]
+
+
+def test_items_and_batches_forbid_together(served: Served) -> None:
+    item, options = {**ROW, "proof": CLASSICAL}, served.options
+    with Client(options["url"], token=options["token"], deadline=120 * PATIENCE) as client:
+        found = client.check_all([item, {**item, "forbid": ["exact"]}], forbid=["simp"])
+        assert [each.reason for each in found] == ["ok", "forbidden"]
+        assert [each.provenance and each.provenance.uses_choice for each in found] == [True, None]
+        (found_by_name,) = client.check_all([item], forbid=["_root_.Classical.choice"])
+        assert found_by_name.reason == "forbidden"
+        with pytest.raises(Refused, match="forbid"):
+            client.check_all([item], forbid=["simp"], tier="lean")

@@ -43,7 +43,8 @@ LINES = 6_000
 
 FIELDS = {
     *("verdict", "reason", "detail", "error_kind", "messages", "warnings", "policy", "audit"),
-    *("statement", "trusts", "rests_on_sorry_of", "answers", "module_sha256", "sealed_sha256", "advisories"),
+    *("statement", "trusts", "rests_on_sorry_of", "answers", "uses_choice"),
+    *("module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
     *("environment", "environment_digest", "toolchain", "isolation"),
     *(

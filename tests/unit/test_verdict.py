@@ -155,9 +155,11 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("refused by the policy", {"exit_status": None, "refused": a_hit("axiom")}, Reason.POLICY),
     ("refused with a sorry", {"refused": a_hit("option"), "messages": (SORRY,)}, Reason.POLICY),
     ("rests on the compiler", {"refused": a_hit("native")}, Reason.NATIVE_DECIDE),
+    ("nothing has a forbidden name", {"task_error": "No such name."}, Reason.BAD_CHALLENGE),
     ("statement does not compile", {"challenge_error": "unknown identifier"}, Reason.BAD_CHALLENGE),
     # The seal.
     ("an axiom is found", {"audit": finding("axiom")}, Reason.AXIOM),
+    ("something forbidden is used", {"audit": finding("forbidden")}, Reason.FORBIDDEN),
     ("the compiler is trusted", {"audit": finding("native_decide")}, Reason.NATIVE_DECIDE),
     ("another statement", {"audit": finding("statement_mismatch")}, Reason.STATEMENT_MISMATCH),
     ("no such theorem", {"audit": finding("target_missing")}, Reason.STATEMENT_MISMATCH),

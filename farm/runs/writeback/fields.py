@@ -47,6 +47,7 @@ def fields(
             "trusts": verdict.trusts,
             "rests_on_sorry_of": list(verdict.rests_on_sorry_of),
             "answers": [] if audit is None else [encoded(each) for each in audit.answers],
+            "uses_choice": audit and audit.uses_choice,
             "module_sha256": audit and audit.module_sha256,
             "sealed_sha256": audit and audit.sealed_sha256,
             "audit": audit and encoded(audit),

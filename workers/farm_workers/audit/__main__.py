@@ -61,6 +61,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         permitted=frozenset(arguments.permit_sorry),
         statement_from=arguments.statement_from,
         answers=arguments.answers,
+        forbidden=arguments.forbidden,
     )
     with opened_module(arguments.submission) as submission:
         if arguments.states:
@@ -128,7 +129,7 @@ def _answers(file: str) -> AnswerRules:
     return AnswerRules.of(json.loads(Path(file).read_text(encoding="utf-8", errors="surrogatepass")))
 
 
-def _axioms(text: str) -> frozenset[Name]:
+def _names(text: str) -> frozenset[Name]:
     return frozenset(parsed(each) for each in text.split(",") if each)
 
 
@@ -168,7 +169,13 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", type=_answers, help="JSON file of the open definitions that the module may give"
     )
     parser.add_argument(
-        "--axioms", type=_axioms, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"
+        "--axioms", type=_names, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"
+    )
+    parser.add_argument(
+        "--forbidden",
+        type=_names,
+        default=frozenset(),
+        help="constants that the proof must not reach, separated by commas",
     )
     parser.add_argument(
         "--declared",

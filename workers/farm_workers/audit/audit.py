@@ -18,9 +18,11 @@ from farm_workers.audit.digest import statement_digest
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.families import require_families
 from farm_workers.audit.findings import Findings, ModuleFinding, Stated, Word, found
+from farm_workers.audit.forbidden import forbidden_uses
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
+from farm_workers.audit.rests import with_sorry
 from farm_workers.audit.standing import permits
 from farm_workers.audit.statement import StatementComparison, below, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
@@ -52,7 +54,8 @@ class Rules:
     theorems that the challenge leaves open below that line and column have to be proved. Constants that are
     `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
     begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
-    open and the module may give, None if there are none.
+    open and the module may give, None if there are none. `forbidden` are constants that the proof must not
+    reach, unless its statement does.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -69,6 +72,7 @@ class Rules:
     permitted: Collection[str] = ()
     statement_from: tuple[int, int] | None = None
     answers: AnswerRules | None = None
+    forbidden: Collection[Name] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -407,9 +411,16 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
         seen |= new
         todo += new
     reach.rests_on_sorry_of = _open_below(case, target, seen, admitted)
+    reach.findings += _forbidden(case, roots, seen)
     reach.axioms.sort(key=shown)
     reach.findings.sort(key=lambda each: (_ORDER[each.word], each.sentence))
     return reach
+
+
+def _forbidden(case: _Case, roots: list[Name], reached: set[Name]) -> Iterator[ModuleFinding]:
+    """Yield a finding for each forbidden constant that the proofs of the roots use."""
+    if names := reached.intersection(case.rules.forbidden):
+        yield from forbidden_uses(case.submission, case.reading, case.pair, roots, names)
 
 
 def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
@@ -515,9 +526,10 @@ def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:
     """Yield the constants of the module in which there is a sorry."""
     if case.rules.mentioned is not None and SORRY not in case.rules.mentioned:
         return
+    found = with_sorry(case.submission, case.submission.names)
     for name in case.submission.names:
         constant = case.submission.constant(name)
-        if constant is not None and mentions(case.reading, constant.expressions(), SORRY):
+        if constant is not None and name in found:
             yield name, constant
 
 

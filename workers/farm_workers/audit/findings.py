@@ -36,6 +36,7 @@ class Word(StrEnum):
     ANSWER_DIFFERS = "answer_differs"
     ANSWER_UNDECIDED = "answer_undecided"
     NO_THEOREM = "no_theorem"
+    FORBIDDEN = "forbidden"
     HAS_SORRY = "has_sorry"
     NATIVE_DECIDE = "native_decide"
     AXIOM = "axiom"

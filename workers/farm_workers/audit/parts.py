@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from farm_workers.audit.admitted import sorries
 from farm_workers.audit.audit import Rules, parts_below, target_of
@@ -16,8 +17,8 @@ from farm_workers.audit.findings import Findings, ModuleFinding, Word
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import MalformedOlean, Name
-from farm_workers.audit.rests import Rests, Source, admitted
-from farm_workers.audit.standing import Declared, Part, Standing, Standings, listed
+from farm_workers.audit.rests import Rests, Source, with_sorry
+from farm_workers.audit.standing import MOST_BESIDE, Declared, Part, Standing, Standings, listed
 from farm_workers.audit.statement import StatementComparison, compare
 from farm_workers.audit.terms import Reading, Terms
 
@@ -100,8 +101,8 @@ class _Look:
         if challenge is not None:
             parts = parts_below(challenge, rules.statement_from or (0, 0))
             pair = StatementComparison(module, challenge, reading, parts)
-        opened = admitted(module, module.names)
-        stated = set[Name]() if challenge is None else admitted(challenge, challenge.names)
+        opened = with_sorry(module, module.names)
+        stated = set[Name]() if challenge is None else with_sorry(challenge, challenge.names)
         sources = _Sources(module, pair, rules, frozenset(findings.believed), opened)
         return cls(
             module=module,
@@ -115,13 +116,14 @@ class _Look:
 
     def declared(self, name: Name, places: Mapping[Name, tuple[int, int]]) -> Declared:
         """Return a declaration with its standing."""
-        rests_on, more = self.rests.open_below(name)
+        below, more = self.rests.open_below(name)
+        rests_on = list(islice((each for each in below if each != name), MOST_BESIDE))
         return Declared(
             name=name,
             kind=self.module.kind(name).value,
             verdict=self._standing(name, is_open=more or bool(rests_on), contains=name in self.open),
-            axioms=sorted(self.rests.axioms(name), key=shown),
-            rests_on=sorted(rests_on - {name}, key=shown),
+            axioms=list(islice(self.rests.axioms(name), MOST_BESIDE)),
+            rests_on=rests_on,
             place=places.get(name),
         )
 
@@ -132,12 +134,13 @@ class _Look:
             return Part(name=name, by=name, verdict=Standing.MISSING)
         if not self._states(constant, name):
             return Part(name=name, by=by, verdict=Standing.OTHER_STATEMENT)
-        rests_on, more = self.rests.open_below(by)
+        below, more = self.rests.open_below(by)
         # The statement's own sorries, and no others that its type reaches by way of the submission's proofs.
-        rests_on -= self.rests.open_below(constant.type)[0] & self.stated | {by}
+        stated = self.stated.intersection(self.rests.open_below(constant.type)[0]) | {by}
+        rests_on = [each for each in below if each not in stated]
         contains = by in self.open and not self._repeats(constant)
         verdict = self._standing(by, is_open=more or bool(rests_on), contains=contains)
-        return Part(name=name, by=by, verdict=verdict, rests_on=sorted(rests_on, key=shown))
+        return Part(name=name, by=by, verdict=verdict, rests_on=rests_on[:MOST_BESIDE])
 
     def _standing(self, name: Name, *, is_open: bool, contains: bool) -> Standing:
         kind = self.module.kind(name)

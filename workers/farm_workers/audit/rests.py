@@ -50,13 +50,16 @@ class _Numbers:
             found |= self.bits.get(name, self.first)
         return found
 
-    def names(self, mask: int) -> list[Name]:
-        """Return the names whose bits are in a mask."""
-        return [name for name, bit in self.bits.items() if mask & bit]
+    def names(self, mask: int) -> Iterator[Name]:
+        """Yield the names whose bits are in a mask, in the order in which they got them."""
+        if mask & _ALL * self.first:
+            yield from (name for name, bit in self.bits.items() if mask & bit)
 
 
 #: The bits of a mask that are no name's.
 _REFUSED, _DOUBTED, _OPEN, _AXIOMS = 1, 2, 4, 8
+#: The bits of all names of one sort, to be multiplied by its first.
+_ALL = sum(1 << 2 * number for number in range(1, MOST_SOURCES + 1))
 
 
 class Rests:
@@ -75,12 +78,12 @@ class Rests:
                     mask |= self._masks.get(part, 0)
             self._masks |= dict.fromkeys(nodes, mask)
 
-    def open_below(self, node: Node) -> tuple[set[Name], bool]:
-        """Return open constants that a node rests on, and whether there are more than those."""
+    def open_below(self, node: Node) -> tuple[Iterator[Name], bool]:
+        """Return the open constants that a node rests on, and whether there are more than those."""
         mask = self._masks[node]
-        return set(self._open.names(mask)), bool(mask & _OPEN)
+        return self._open.names(mask), bool(mask & _OPEN)
 
-    def axioms(self, node: Node) -> list[Name]:
+    def axioms(self, node: Node) -> Iterator[Name]:
         """Return the axioms that a node rests on."""
         return self._axioms.names(self._masks[node])
 
@@ -109,7 +112,7 @@ class Rests:
         return [] if constant is None else [*constant.expressions(), *constant.relatives()]
 
 
-def admitted(module: Module, names: Iterable[Name]) -> set[Name]:
+def with_sorry(module: Module, names: Iterable[Name]) -> set[Name]:
     """Return those of the names whose own terms contain a sorry."""
     olean, contains = module.olean, dict[int, bool]()
     constants = {name: module.constant(name) for name in names}

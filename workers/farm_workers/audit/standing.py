@@ -20,8 +20,8 @@ from farm_workers.audit.olean import Name
 ANY = "*"
 #: The most declarations that are listed, and the most characters of their names.
 MOST_LISTED, MOST_CHARACTERS = 500, 100_000
-#: The longest name in a list, and the most names beside one declaration.
-_LONGEST, _MOST_BESIDE = 200, 20
+#: The most names beside one declaration, and the longest name that is shown.
+MOST_BESIDE, _LONGEST = 20, 200
 #: Lean's names for the parts that it makes of a declaration.
 _MADE = re.compile(r"_.*|(match|proof|eq)_[0-9]+", re.DOTALL)
 
@@ -146,7 +146,7 @@ def listed(declared: Sequence[Declared]) -> tuple[list[Declared], int]:
     told.sort(key=lambda each: each.place or (1 << 62, 0))
     found, left = list[Declared](), MOST_CHARACTERS
     for each in told[:MOST_LISTED]:
-        left -= sum(map(_length, [each.name, *each.axioms[:_MOST_BESIDE], *each.rests_on[:_MOST_BESIDE]]))
+        left -= sum(map(_length, [each.name, *each.axioms, *each.rests_on]))
         if left < 0:
             break
         found.append(each)
@@ -159,7 +159,7 @@ def _doubted(each: _T) -> _T:
 
 
 def _few(names: Sequence[Name]) -> list[str]:
-    return [_cut(name) for name in names[:_MOST_BESIDE]]
+    return [_cut(name) for name in names]
 
 
 def _cut(name: Name) -> str:

@@ -59,6 +59,10 @@ class StatementComparison:
             self.given.add(name)
         return difference
 
+    def is_equal(self, name: Name) -> bool:
+        """Return whether the two constants of a name are equal, whatever those are that they refer to."""
+        return self._difference(name) is None
+
     def is_same(self, name: Name) -> bool:
         """Return whether a constant, with all its dependencies in the two modules, equals the challenge's."""
         walk, seen, todo = Walk(self.ours), set[Name](), [name]

@@ -223,7 +223,19 @@ SCOPES = StructureField("Lean.Elab.Command.State", "scopes")
 MESSAGES = StructureField("Lean.Elab.Command.State", "messages")
 INFO_STATE = StructureField("Lean.Elab.Command.State", "infoState")
 SCOPE_OPTIONS = StructureField("Lean.Elab.Command.Scope", "opts")
+SCOPE_NAMESPACE = StructureField("Lean.Elab.Command.Scope", "currNamespace")
+SCOPE_OPEN = StructureField("Lean.Elab.Command.Scope", "openDecls")
 SYNTAX_KIND = Function(name="Lean.Syntax.getKind", takes=_taken("stx"))
+
+# Texts that are parsed and not elaborated
+
+PARSER_CONTEXT = Structure(
+    "Lean.Parser.ParserModuleContext", _taken("env", "options", "currNamespace", "openDecls")
+)
+PARSER_AT = Structure("Lean.Parser.ModuleParserState", (Taken("pos"), _byte("recovering")))
+PARSE_COMMAND = Function(
+    name="Lean.Parser.parseCommand", takes=_taken("inputCtx", "pmctx", "mps", "messages")
+)
 
 # Texts, and their elaboration command by command
 
@@ -415,6 +427,7 @@ class Ability(StrEnum):
     COMPILED = "compiled"
     PRINTING = "printing"
     SESSIONS = "sessions"
+    READING = "reading"
 
 
 _KERNEL: tuple[Entry | OneOf, ...] = (
@@ -491,6 +504,11 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
         *(FOLD_TREE, IS_TACTIC, IS_TERM, ELABORATOR, INFO_SYNTAX, TACTIC_INFO, *BEFORE, TERM_INFO),
         *(TERM_CONTEXT, EXPECTED_TYPE, COMMAND_CONTEXT, CONTEXT_HOLES, START, ADD_HOLE, SYNTAX_KIND),
         *(MESSAGE_ARRAY, MESSAGE_WORDS, SEVERITY, ERROR, NO_MESSAGES, FIND, OF_KERNEL, INPUT),
+    ),
+    Ability.READING: (
+        *(PARSER_CONTEXT, PARSER_AT, PARSE_COMMAND, PARSE, INPUT, PROCESS_COMMANDS, DONE_STATE),
+        *(SCOPES, SCOPE_OPTIONS, SCOPE_NAMESPACE, SCOPE_OPEN, ENVIRONMENT, SYNTAX_KIND, START, END, FIND),
+        *(OF_KERNEL, NO_MESSAGES, MESSAGE_ARRAY, FOLD_TREE, IS_TACTIC, TACTIC_INFO, INFO_SYNTAX),
     ),
     Ability.COMPILED: (FOLD_TREE, EVALUATE, RUN_META, NO_VARIABLES, SET_HEARTBEATS, IS_TRUE, FIND),
     Ability.PRINTING: (

@@ -109,6 +109,8 @@ class Boxed:
         words += ["--imported", str(shown / _NAMES), "--imported-axioms", str(shown / _AXIOMS)]
         words += ["--native"] * assurance.native + ["--states"] * sealable.states
         words += _asked(sealable, shown)
+        if sealable.forbidden:
+            words += ["--forbidden", ",".join(sealable.forbidden)]
         if sealable.challenge is not None:
             words += ["--challenge", str(shown / _CHALLENGE)]
         if sealable.parts_from is not None:

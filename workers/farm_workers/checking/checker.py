@@ -20,6 +20,7 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.fallback import Fallbacks
+from farm_workers.checking.forbidding import Forbidding, LimitReached
 from farm_workers.checking.negation import judged_as_both
 from farm_workers.checking.policy import screened
 from farm_workers.checking.sealing import Sealing
@@ -77,6 +78,7 @@ class Checker:
         self._compiling = Compiling(self._runner)
         self._sealing = Sealing(Seals(isolation, self._runner.images), boxed, challenges)
         self._second_kernel = SecondKernel(boxed)
+        self._forbidding = Forbidding(self._runner)
         self._blame = Blame(challenges)
         self._statements = Statements(self._compiling, self._stated, self._fallbacks.judged)
 
@@ -147,16 +149,22 @@ class Checker:
 
         Raises NotShared if the program has to be compiled without its shared context.
         """
+        try:
+            candidate = self._forbidding.read(candidate)
+        except LimitReached as limit:
+            return Report(run=limit.run, tier=candidate.assurance.tier)
         with self._compiling.compiled(candidate) as compiled:
             if compiled.needs_seal:
-                return compiled.audited(
-                    lambda: self._second_kernel.confirmed(self._sealing.sealed(compiled), candidate.question)
-                )
+                return compiled.audited(lambda: self._audited(compiled))
         return self._blame.blamed(compiled)
 
     def _stated(self, compiled: Compiled) -> Audit:
         """Have the module of a statement alone sealed, for its facts."""
         sealed = self._sealing.sealed(compiled, states=True)
+        return self._second_kernel.confirmed(sealed, compiled.candidate.question)
+
+    def _audited(self, compiled: Compiled) -> Audit:
+        sealed = self._forbidding.held(compiled, self._sealing.sealed(compiled))
         return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
     def ask_checker(

@@ -89,6 +89,7 @@ class Sealing:
             states=states,
             parent=self._parent(candidate),
             hole=None if check.task.fills is None else _hole(check.task.fills, check.program),
+            forbidden=() if candidate.bans is None else candidate.bans.constants,
         )
 
     def _parent(self, candidate: Candidate) -> bytes | None:

@@ -80,8 +80,8 @@ class Sealable:
     Lean drops some. With `returns_module` the rebuilt module is returned with its audit. `answers` are the
     definitions that the module may give, and the demands on them, None if there are none. For an answer to
     one hole of several, `parent` is the compiled module of the program with all of them, and `hole` the line
-    and column of that one. With `states` the module is the statement's own, of which only the facts are
-    asked.
+    and column of that one. `forbidden` are constants that the proof must not reach. With `states` the module
+    is the statement's own, of which only the facts are asked.
     """
 
     module: int
@@ -97,6 +97,7 @@ class Sealable:
     states: bool = False
     parent: bytes | None = None
     hole: tuple[int, int] | None = None
+    forbidden: Sequence[str] = ()
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -180,6 +181,7 @@ class Seals:
         assurance = sealable.assurance
         asked = {
             "axioms": list(assurance.axioms),
+            "forbidden": list(sealable.forbidden),
             "native": assurance.native,
             "parts_from": sealable.parts_from,
             **asked_of(sealable),

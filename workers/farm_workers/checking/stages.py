@@ -20,6 +20,7 @@ from farm.judging.tiers import Tier
 from farm.lean_text.scanner import sorry_tokens
 from farm_workers.box import once as box
 from farm_workers.box.supervisor import BoxFailed
+from farm_workers.checking.bans import Bans
 from farm_workers.checking.candidates import Settling
 from farm_workers.checking.challenges import BadChallenge, BadTask
 from farm_workers.checking.contexts import TIMES, Shared
@@ -32,15 +33,17 @@ _LEAN_ALONE = Assurance(tier=Tier.LEAN)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """One program of a check, with its question; `shared` is the context, if the question shares it.
+    """One program of a check, with its question.
 
-    `keep` is called with the whole module that the seal has made, if the seal accepts it.
+    `shared` is the context, if the question shares it; `bans` are what the check forbids, if it forbids
+    anything. `keep` is called with the whole module that the seal has made, if the seal accepts it.
     """
 
     check: Check
     question: Question
     shared: Shared | None = None
     keep: Callable[[bytes], None] | None = None
+    bans: Bans | None = None
 
     @classmethod
     def of(

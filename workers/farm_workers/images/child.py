@@ -22,9 +22,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from farm_workers.binding.objects import LeanError
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
+from farm_workers.images.banned import write_banned
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.examples import Examples
 from farm_workers.images.filters import Filter
@@ -32,6 +34,7 @@ from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
 from farm_workers.images.printing import printer
 from farm_workers.images.process import require
+from farm_workers.images.reading import read_in
 from farm_workers.seal import Kernel, SealRequest, seal
 
 # From <linux/sched.h> and <linux/mount.h>.
@@ -75,8 +78,13 @@ def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> i
     asked = confined(place, files)
     if asked is None:
         return 1
+    if "reading" in asked:
+        return _read(frontend, asked["reading"])
     began = time.monotonic()
     status = _elaborate(frontend, asked, in_own_folder=place.namespaces or place.workshop is not None)
+    if status == 0 and (banned := asked.get("banned")):
+        with contextlib.suppress(LeanError, OSError):  # without the file the check is not accepted
+            write_banned(frontend, asked["program"], banned)
     if asked.get("goals"):
         _add_goals(frontend, asked, began)
     return status
@@ -218,6 +226,17 @@ def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool
     return 0 if accepted else 1
 
 
+def _read(frontend: Frontend, asked: protocol.ReadAsked) -> int:
+    """Write the answer of a reading, or the reason for which there is none."""
+    try:
+        answer = read_in(frontend, asked)
+    except LeanError as error:
+        answer = {"error": str(error)}
+    with open(protocol.READING_NAME, "x", encoding="utf-8") as file:  # noqa: PTH123
+        json.dump(answer, file)
+    return 0
+
+
 def _added(frontend: Frontend, asked: protocol.Asked) -> list[tuple[int, int]]:
     """Return the constants to add to the module, besides those that Lean keeps."""
     return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
@@ -273,7 +292,8 @@ def _seal(
         kernel, calls = replace(kernel, compiled=compiler.apart(calls)), place.native_calls
         os.setpgid(0, 0)  # the image ends these forks with the seal
     if request.answers and calls:
-        seconds = min(_PRINTING_SECONDS, 0.5 * (asked["cpu_seconds"] - time.process_time()))
+        left = 0.5 * (asked["cpu_seconds"] - time.process_time())
+        seconds = min(_PRINTING_SECONDS, left) if asked["cpu_seconds"] >= 0 else _PRINTING_SECONDS
         printed = printer(frontend.lean, compiler.context, calls, seconds)
         kernel, calls = replace(kernel, printed=printed), place.native_calls
         os.setpgid(0, 0)

@@ -30,8 +30,8 @@ from farm_workers.images import protocol
 #: The most seconds until a fork is at its gate: a machine may be very busy.
 _START_SECONDS = 30.0
 
-#: A larger file of goals was not written by the farm.
-_GOALS_BYTES = 1 << 20
+#: A larger file besides a module was not written by the farm.
+_WRITTEN_BYTES = 1 << 20
 
 _NO_WORD = "an image exited before its fork"
 #: An image's report of a fork's end: wait status, microseconds of the user's and of the system's time. An
@@ -246,11 +246,11 @@ class Fork(Measured):
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 
-    def goals(self) -> bytes | None:
-        """Return the goals that it wrote, None if it wrote none; after `ended`."""
+    def written(self, name: str) -> bytes | None:
+        """Return the small file of a name that it wrote, None if it wrote none; after `ended`."""
         if self._folder is None:
             return None
-        file = taken(protocol.GOALS_NAME, self._folder, most_bytes=_GOALS_BYTES)
+        file = taken(name, self._folder, most_bytes=_WRITTEN_BYTES)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 

@@ -46,6 +46,8 @@ FIRST_DOOR = {CHECK: 5, SEAL: 8, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 
 ALL, REST, APART = "all", "rest", "apart"
 #: The files that a check writes to its folder: its module, its context's, and goals, if requested.
 MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
+#: The files with the answer of a reading, and with the forbidden tactics that Lean ran.
+READING_NAME, BANNED_NAME = "reading.json", "banned.json"
 
 
 class SealAsked(TypedDict, total=False):
@@ -54,6 +56,7 @@ class SealAsked(TypedDict, total=False):
     target: str | None
     ends: Sequence[int] | None
     axioms: Sequence[str]
+    forbidden: Sequence[str]
     native: bool
     parts_from: Sequence[int] | None
     permitted: Sequence[str]
@@ -65,6 +68,28 @@ class SealAsked(TypedDict, total=False):
     accounts: bool
     declared: Sequence[str] | None
     replay: bool
+
+
+class ReadAsked(TypedDict):
+    """The request of a reading: the names that the check forbids, and its program.
+
+    The submission begins at `start` or later, in the spans `submitted`, all of them offsets in code points.
+    `challenge` is the program with the statement alone, if there is one.
+    """
+
+    forbid: Sequence[str]
+    program: str
+    start: int
+    submitted: Sequence[Sequence[int]]
+    challenge: str | None
+
+
+class Banned(TypedDict):
+    """First tokens of tactics and kinds of syntax that the `submitted` spans of a program must not use."""
+
+    tokens: Sequence[str]
+    kinds: Sequence[str]
+    submitted: Sequence[Sequence[int]]
 
 
 class Asked(TypedDict, total=False):
@@ -84,6 +109,8 @@ class Asked(TypedDict, total=False):
     examples: bool
     stop_at_error: bool
     goals: Sequence[float] | None
+    reading: ReadAsked
+    banned: Banned | None
     with_sealed: bool
     with_challenge: bool
     with_parent: bool

@@ -14,6 +14,7 @@ from farm_workers.images.fork import Fork
 from farm_workers.images.forking import forked, watched
 from farm_workers.images.image import Image, NoImage
 from farm_workers.images.images import Images, NotWanted
+from farm_workers.lean.banned import read_uses
 from farm_workers.lean.goals import read_goals
 from farm_workers.lean.stopping import FirstError
 from farm_workers.lean.way import FORKED, Doubtful, Question, Reply
@@ -49,6 +50,23 @@ class Forked:
         context = "" if question.shares_context else question.context
         return self._asked(question, {"writes": protocol.APART, "context": context})
 
+    def read(self, question: Question, asked: protocol.ReadAsked) -> tuple[Execution, bytes | None]:
+        """Return the run of a fork that reads a program without elaborating it, and the answer that it left.
+
+        Raises NoImage when this environment's Lean cannot be forked, and BoxFailed.
+        """
+        limits = question.limits
+
+        def begun(image: Image) -> Fork:
+            return image.check({"reading": asked}, limits)
+
+        try:
+            with forked(self._images, question.key, question.cancelled, begun) as fork:
+                run = watched(fork, limits, self._isolation, question.cancelled)
+                return run, fork.written(protocol.READING_NAME)
+        except NotWanted:
+            return Execution(box_error=box.CANCELLED, isolation=self._isolation.name), None
+
     def _asked(self, question: Question, words: Mapping[str, object]) -> Reply:
         limits = question.limits
         request = {
@@ -57,6 +75,7 @@ class Forked:
             "examples": question.keeps_examples,
             "stop_at_error": question.stops_at is not None,
             "module": protocol.MODULE_NAME,
+            "banned": question.banned,
             **words,
         }
 
@@ -67,11 +86,13 @@ class Forked:
             with forked(self._images, question.key, question.cancelled, begun) as fork:
                 run = self._watched(fork, question)
                 reply = Reply.of(question, run, FORKED, fork.left)
+                if question.banned is not None and reply.module:
+                    reply = replace(reply, uses=read_uses(fork.written(protocol.BANNED_NAME)))
                 if reply.module and words["writes"] == protocol.APART:
                     return replace(reply, context=fork.context())
                 if not question.goals:
                     return reply
-                goals = read_goals(fork.goals(), question.program)
+                goals = read_goals(fork.written(protocol.GOALS_NAME), question.program)
                 return replace(reply, report=replace(reply.report, goals=goals))
         except NoImage as error:
             raise Doubtful(str(error)) from error

@@ -12,6 +12,7 @@ from farm.lean_text.header import header_end
 from farm.limits import Limits
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.environments.paths import hiding
+from farm_workers.images.protocol import Banned
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse
 from farm_workers.lean.stopping import Decides
@@ -34,7 +35,8 @@ class Question:
     report. `way` is the first way to try, None for the runner's own. With `shares_context` only a fork of an
     image that has read the context answers, and the module holds no declarations of the context. With
     `keeps_examples` the module holds declarations that Lean would forget, or the reply lists the program's
-    declarations. A fork is ended at the first error for which `stops_at` returns True.
+    declarations. A fork is ended at the first error for which `stops_at` returns True. With `banned`,
+    forbidden tactics, the reply has those of them that Lean ran, which only a fork can report.
     """
 
     program: str
@@ -49,6 +51,7 @@ class Question:
     shares_context: bool = False
     keeps_examples: bool = False
     stops_at: Decides | None = None
+    banned: Banned | None = None
 
     @classmethod
     def of(
@@ -109,13 +112,15 @@ class Reply:
 
     `module` is a sealed copy, in memory, of the compiled module, if Lean ended well and wrote one. The caller
     closes it. `context` is the module of the context, if it was compiled apart. `declared` lists the
-    program's declarations, if the question keeps them and Lean listed them.
+    program's declarations, if the question keeps them and Lean listed them. `uses` has a sentence for each
+    forbidden tactic that Lean ran, if the question has any; None if Lean left no list of them.
     """
 
     report: Report
     module: BinaryIO | None = None
     context: bytes | None = None
     declared: tuple[str, ...] | None = None
+    uses: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, question: Question, run: Execution, way: str, module: Callable[[], BinaryIO | None]) -> Reply:

@@ -33,17 +33,17 @@ class SealRequest:
     `challenge` is the compiled statement, None for a program without one; then `imports` are the imports that
     the module must have, in their order, None if they are unknown. `target` is the theorem's full name;
     without it, the target is the open theorem of the challenge whose text `ends` at this line and column.
-    `native` lets a proof trust the compiler. With `parts_from`, a line and column, all theorems that the
-    challenge leaves open below must be proved. Constants that are `permitted` may contain a sorry;
-    `statement_from` is the line and column at which the statement begins. With `lists` the facts list the
-    module's declarations, and the kernel checks the module even where some of them are at fault. `answers`
-    are the open definitions that the module may give, and the demands on them, None if there are none. With
-    `accounts` the module must hold all declarations of the program; `declared` lists them if Lean drops some
-    from the module, and is None otherwise. For an answer to one hole of several, `parent` is the compiled
-    program with all of them, `hole` the line and column of that one, and a context above ends at
-    `hole_below`. With `replay` the kernel checks the module. With `states` there is no proof: the module is
-    a challenge's own, and the facts are those of its statement. The sealed module is
-    written to the descriptor `into`.
+    `native` lets a proof trust the compiler; `forbidden` are constants that it must not reach. With
+    `parts_from`, a line and column, all theorems that the challenge leaves open below must be proved.
+    Constants that are `permitted` may contain a sorry; `statement_from` is the line and column at which the
+    statement begins. With `lists` the facts list the module's declarations, and the kernel checks the module
+    even where some of them are at fault. `answers` are the open definitions that the module may give, and the
+    demands on them, None if there are none. With `accounts` the module must hold all declarations of the
+    program; `declared` lists them if Lean drops some from the module, and is None otherwise. For an answer to
+    one hole of several, `parent` is the compiled program with all of them, `hole` the line and column of that
+    one, and a context above ends at `hole_below`. With `replay` the kernel checks the module. With `states`
+    there is no proof: the module is a challenge's own, and the facts are those of its statement. The sealed
+    module is written to the descriptor `into`.
     """
 
     module: bytes | memoryview
@@ -51,6 +51,7 @@ class SealRequest:
     target: str | None = None
     ends: Sequence[int] | None = None
     axioms: Sequence[str] = tuple(map(dotted, STANDARD_AXIOMS))
+    forbidden: Sequence[str] = ()
     imports: Sequence[str] | None = None
     native: bool = False
     parts_from: Sequence[int] | None = None
@@ -178,6 +179,7 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         permitted=frozenset(request.permitted),
         statement_from=_place(request.statement_from),
         answers=None if request.answers is None else AnswerRules.of(request.answers),
+        forbidden=frozenset(map(parsed, request.forbidden)),
     )
 
 

@@ -112,6 +112,71 @@ PARTIAL: dict[str, tuple[str, list[Any], list[str], dict[str, str]]] = {
 }
 
 
+#: The type of the second part reaches the first.
+ABOUT = "def about (n : Nat) : Prop := (fun _ => n = n) part\n"
+
+
+def test_the_proof_of_a_part_is_no_way_around_a_sorry_for_a_part_that_speaks_of_it(seal: Seal) -> None:
+    asked = f"theorem part : 1 = 1 := sorry\n{ABOUT}theorem goal : about 2 := sorry\n"
+    way = "theorem cheat : 2 = 2 := sorry\ntheorem part : 1 = 1 := (fun _ => rfl) cheat\n"
+    sealed = seal(f"{way}{ABOUT}theorem goal : about 2 := cheat\n", asked, permitted=["*"], parts_from=[1, 0])
+    assert (sealed.words, sealed["permitted"]) == ([], ["cheat"])
+    assert parts(sealed) == dict.fromkeys(("part", "goal"), "rests_on_open")
+    assert {str(each["rests_on"]) for each in sealed["parts"]} == {"['cheat']"}
+    own = f"theorem part : 1 = 1 := sorry\n{ABOUT}theorem goal : about 2 := rfl\n"
+    sealed = seal(own, asked, permitted=["part"], parts_from=[1, 0])
+    assert parts(sealed) == {"part": "open", "goal": "proved"}  # its own statement speaks of the sorry
+
+
+def test_a_part_under_another_name_says_by_which_theorem_it_is_proved(seal: Seal) -> None:
+    sealed = seal("theorem part : 1 = 1 := sorry\ntheorem mine : 2 = 2 := rfl\n", permitted=["part"])
+    assert parts(sealed) == {"part": "open", "goal": "proved"}
+    assert [each["by"] for each in sealed["parts"]] == [None, "mine"]
+
+
+def test_a_module_that_the_kernel_refuses_proves_none_of_its_parts(seal: Seal) -> None:
+    skipped = "set_option debug.skipKernelTC true in\ntheorem wrong : 1 = 2 := by decide +kernel\n"
+    rest = "theorem part : 1 = 1 := rfl\ntheorem goal : 2 = 2 := sorry\n"
+    for permitted, words in (["*"], [("kernel", None)]), ([], [("has_sorry", "goal")]):
+        sealed = seal(skipped + rest, permitted=permitted)
+        assert (sealed.words, sealed["replay"]["accepted"]) == (words, False)
+        assert parts(sealed) == {"part": "unchecked", "goal": "open"}
+        assert told(sealed)["wrong"] == "unchecked"
+    assert told(seal(skipped + rest, permitted=["*"], replay=False))["wrong"] == "proved"  # tier audit
+
+
+def test_declarations_are_told_with_kind_axioms_and_place(seal: Seal) -> None:
+    sealed = seal(
+        "structure Pair where\n  (a b : Nat)\n"
+        "noncomputable instance «a b.c» : Inhabited Pair := sorry\n"
+        "  noncomputable def «№1».two : Nat := («a b.c».default).a\n"
+        "axiom cheat : 1 = 2\n"
+        "theorem goal : 2 = 2 := (fun _ => rfl) (@propext True True)\n"
+        "theorem last : 1 = 2 := (fun _ => cheat) «№1».two\n",
+        None,
+        permitted=["*"],
+    )
+    found = {each["name"]: each for each in sealed["declarations"]}
+    verdicts = {
+        "Pair": ("inductive", "defined"),
+        "Pair.a": ("definition", "defined"),
+        "Pair.b": ("definition", "defined"),
+        "«a b.c»": ("definition", "open"),
+        "«№1».two": ("definition", "rests_on_open"),
+        "cheat": ("axiom", "axiom"),
+        "goal": ("theorem", "proved"),
+        "last": ("theorem", "refused"),
+    }
+    assert {name: (found[name]["kind"], found[name]["verdict"]) for name in verdicts} == verdicts
+    assert (found["goal"]["axioms"], found["«№1».two"]["axioms"]) == (["propext"], ["sorryAx"])
+    assert found["last"]["rests_on"] == ["«a b.c»"]
+    first = HEADER.count("\n") + 1
+    assert (found["Pair"]["line"], found["Pair"]["column"]) == (first, 0)
+    assert (found["«№1».two"]["line"], found["«№1».two"]["column"]) == (first + 3, 2)
+    assert "Pair.rec" not in found
+    assert sealed["declarations_left_off"] == 0
+
+
 @pytest.mark.parametrize(
     ("submission", "findings", "permitted", "verdicts"), PARTIAL.values(), ids=PARTIAL.keys()
 )
