@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Unpack
+from typing import Literal, Unpack
 
 from farm import tracing
 from farm.assembly.program import AssemblyOptions
@@ -341,14 +341,16 @@ class Farm:
         formal_statement: str = "",
         header: str = "",
         context: str = "",
+        task: Literal["prove", "disprove"] = "prove",
         environment: str | None = None,
     ) -> Session:
-        """Open a session on a statement, or on a program with a sorry for each open place.
+        """Open a session on a statement, its negation, or a program with a sorry for each open place.
 
         Raises UsageError, with Lean's words, for a text that Lean refuses, QueueFull when no worker has room.
         """
         connections = self._connections
         item = {"header": header, "context": context, "formal_statement": formal_statement}
+        item |= {"task": task}
         text = program_of(program=program, **item)
         name = environment or connections.settings.environment
         connections.environments()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from typing import Any, cast
 
 from farm import documents
@@ -15,6 +16,15 @@ from farm.errors import UsageError
 _LONGEST_NAME, _MOST_CHARACTERS = 400, 10_000
 #: The forms that an answer can be asked for in.
 FORMS = ("numeral", "numerals")
+
+
+class Kind(StrEnum):
+    """What the answer of a line has to do: prove the statement or its negation; or there is no answer."""
+
+    PROVE = "prove"
+    DISPROVE = "disprove"
+    EITHER = "either"
+    STATEMENT = "statement"
 
 
 class TaskFault(ValueError):
@@ -59,6 +69,9 @@ class Task:
     values by the names of the definitions; "" stands for the name of the only one. With `declarations` the
     result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
     ``*``. The proof must not use the tactics and constants of `forbid`, those of the run and of the line.
+    `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with ``either``
+    one of the two, and with ``statement`` the statement alone is examined.
+
     No line says `fills`: the farm sets it for an answer to one hole of several. That hole must be filled
     without a sorry, and all around it be as it was.
     """
@@ -70,6 +83,7 @@ class Task:
     answers: bool | None = None
     answer_must: AnswerForm | None = None
     expected_answer: dict[str, str] | None = None
+    task: str | None = None
     fills: Fills | None = None
 
     @classmethod
@@ -100,6 +114,17 @@ class Task:
         return replace(self, permit_sorry=("*",), fills=fills)
 
     @property
+    def kind(self) -> Kind:
+        """What the answer has to do."""
+        return Kind(self.task or Kind.PROVE)
+
+    @property
+    def excluded(self) -> str | None:
+        """The first field that asks of a proof what no other task can give, None if none does."""
+        names = () if self.kind is Kind.PROVE else AUDITED
+        return next((name for name in names if getattr(self, name) is not None), None)
+
+    @property
     def reads_open_modules(self) -> bool:
         """Whether a module is audited although Lean warns of a sorry."""
         return bool(self.declarations or self.permit_sorry)
@@ -107,6 +132,8 @@ class Task:
     @property
     def needs_audit(self) -> str | None:
         """A field that only the audit of a compiled module can answer, None if none is asked."""
+        if self.kind is not Kind.PROVE:
+            return "task"
         if self.fills is not None:
             return "hole"
         if self.answers is not None:  # false forbids them
@@ -123,6 +150,8 @@ class Task:
     def stored(self) -> str | None:
         """The task as canonical JSON without its defaults, None for one that asks for nothing more."""
         asked = {name: value for name, value in documents.encoded(self).items() if value is not None}
+        if self.kind is Kind.PROVE:
+            asked.pop("task", None)
         return json.dumps(asked, sort_keys=True, separators=(",", ":")) if asked else None
 
     @classmethod
@@ -199,6 +228,12 @@ def _texts(field: str, value: object) -> dict[str, str]:
     return found
 
 
+def _kind(field: str, value: object) -> str:
+    if value not in list(Kind):
+        raise TaskFault(field, f"{value!r} is no task"[:100], f"write one of {', '.join(Kind)}")
+    return str(value)
+
+
 def _forbid(field: str, value: object) -> tuple[str, ...] | None:
     names = {each.strip() for each in _names(field, value)}
     if any(first_unstorable(each) is not None or len(each.split()) != 1 for each in names):
@@ -219,6 +254,7 @@ _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "expected_answer": _texts,
     "declarations": _whether,
     "permit_sorry": _permitted,
+    "task": _kind,
 }
 
 #: Why a task is refused on the tier lean, and the remedy.

@@ -7,11 +7,15 @@ rests on its sorry, which the seal finds.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import NamedTuple
 
-from farm.assembly.challenge import challenge_to
+from farm.assembly.challenge import Challenge, challenge_to
+from farm.manifest.entry import Entry
 
 _NAME = "negation"
+_STATED = re.compile(r"theorem negation(?:_[0-9a-f]{16})? : ¬ type_of% @([^\n]*) := (?:sorry|by)")
 
 
 class Negation(NamedTuple):
@@ -20,6 +24,17 @@ class Negation(NamedTuple):
     context: str
     formal_statement: str
 
+    @property
+    def challenge(self) -> Challenge:
+        """The challenge to prove it, as `challenge_to` returns it."""
+        program = f"{self.context}{self.formal_statement.removesuffix('by')}sorry\n"
+        return Challenge(program=program, name=self.name, context_end=len(self.context))
+
+    @property
+    def name(self) -> str:
+        """The name of its theorem."""
+        return self.formal_statement.split()[1]
+
 
 def negation_of(header: str, statement: str, context: str = "") -> Negation | None:
     """Return the negation of a statement, closed over its variables; None for one that names no theorem.
@@ -27,9 +42,28 @@ def negation_of(header: str, statement: str, context: str = "") -> Negation | No
     Of a statement about every universe it says that the statement is false in every universe.
     """
     challenge = challenge_to(header, statement, context)
-    if challenge is None or not challenge.name:
+    return None if challenge is None else negation_to(challenge)
+
+
+def negation_to(challenge: Challenge) -> Negation | None:
+    """Return the negation of what a challenge states; None for one that names no theorem."""
+    if not challenge.name:
         return None
     name = _NAME
     if name in challenge.program:  # a text cannot contain its own digest
         name = f"{name}_{challenge.sha256[:16]}"
     return Negation(challenge.program, f"theorem {name} : ¬ type_of% @{challenge.name} := by")
+
+
+def negated_by(challenge: str) -> str | None:
+    """Return the program of the challenge whose negation this challenge's program states, None if of none."""
+    end = challenge.rstrip("\n").rfind("\n") + 1
+    return challenge[:end] if _STATED.fullmatch(challenge[end:].rstrip("\n")) else None
+
+
+def negated_entry(entry: Entry) -> Entry | None:
+    """Return a line whose answer has to prove the negation; None if its statement names no theorem."""
+    found = negation_of(entry.header, entry.formal_statement, entry.context)
+    if found is None:
+        return None
+    return replace(entry, header="", context=found.context, formal_statement=found.formal_statement)

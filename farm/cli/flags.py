@@ -12,6 +12,7 @@ from typer import Option
 
 from farm.assembly.program import AssemblyOptions
 from farm.cli.options import AllParts, CpuSeconds, Native, PolicyActions, TierName, seconds_of
+from farm.errors import UsageError
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -280,8 +281,19 @@ class TrustFlags:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskFlags:
-    """What is asked of proofs beyond the usual."""
+    """What is asked of proofs beyond the usual, unless a line says otherwise."""
 
+    task_kind: Annotated[
+        str | None,
+        Option(
+            "--task",
+            help="What answers have to do: prove, disprove or either; statement needs no answers.",
+            show_default=False,
+        ),
+    ] = None
+    disprove: Annotated[
+        bool, Option("--disprove", help="Answers have to prove that the statement is false.")
+    ] = False
     answers: Annotated[
         bool | None,
         Option(
@@ -312,8 +324,13 @@ class TaskFlags:
         """Return the task. Raises UsageError."""
         from farm.task import task_of
 
+        if self.disprove and self.task_kind not in (None, "disprove"):
+            raise UsageError(
+                f"--disprove and --task {self.task_kind} contradict each other; give one of them"
+            )
         return task_of(
             {
+                "task": "disprove" if self.disprove else self.task_kind,
                 "answers": self.answers,
                 "answer_must": self.answer_must,
                 "declarations": self.declarations or None,

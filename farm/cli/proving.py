@@ -157,6 +157,7 @@ def search(
     seconds: Seconds = 5.0,
     at_once: Annotated[int, Option(min=1, max=64, help="Statements to search at the same time.")] = 2,
     environment: Environment = None,
+    disprove: Annotated[bool, Option("--disprove", help="Search for proofs of the negations.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Search for a proof of each statement of a manifest, tactic by tactic, and have what is found sealed.
@@ -170,6 +171,7 @@ def search(
     from farm.search.frontier import Strategy
     from farm.search.manifest import search_all, summary
     from farm.search.provers import prover as named
+    from farm.task import Kind, Task
 
     if strategy not in list(Strategy):
         raise UsageError(f"--strategy {strategy} is none of {', '.join(Strategy)}")
@@ -187,6 +189,7 @@ def search(
             limits=limits,
             environment=environment,
             at_once=at_once,
+            task=Task(task=Kind.DISPROVE) if disprove else Task(),
         ):
             done.append(line)
             show(f"{len(done)} searched, {sum(each.is_proved for each in done)} proved")

@@ -32,6 +32,8 @@ REASONS: Mapping[str | None, str] = {
     "report it to the person who gave you the problem.",
     "kernels_disagree": "Two kernels disagree about the answer. Report it to the operator of the farm, and "
     "do not repeat the check.",
+    "contradiction": "The statement is proved and disproved: its header or context is inconsistent. Report "
+    "it to the person who gave you the problem, and do not repeat the check.",
 }
 #: A hint for each kind of error, and for reasons that no message of Lean explains.
 HINTS: Mapping[str | None, str] = {
@@ -68,6 +70,7 @@ _LACKS = {
     "native": "it rests on compiled code besides the kernel",
     "partial": "it rests on sorries that the task permits",
     "forgeable": "nothing walled it in on the machine that judged it, so it could have forged its verdict",
+    "disproof": "it proves the negation, which is worth something only to those who accept a disproof",
 }
 
 

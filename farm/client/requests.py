@@ -14,7 +14,10 @@ from urllib.parse import quote
 Tier = Literal["kernel", "audit", "lean"]
 Profile = Literal["farm", "nemo-2025-11", "nemo-2025-08"]
 Priority = Literal["interactive", "online", "batch"]
-Weaker = Literal["audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial"]
+Weaker = Literal[
+    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial", "disproof"
+]
+Kind = Literal["prove", "disprove", "either", "statement"]
 
 
 class AnswerForm(TypedDict, total=False):
@@ -31,6 +34,8 @@ class TaskFields(TypedDict, total=False):
     `answer_must` is their form, and `expected_answer` their value as a Lean text, or the values by name.
     With `declarations` the result lists the program's declarations. Those in `permit_sorry`, all for true,
     may contain a sorry: such a proof is *partial*. It must not use the tactics and constants of `forbid`.
+    With the task ``disprove`` the answer is to prove the statement's negation, with ``either`` one of the
+    two. With ``statement`` there is no answer: the statement alone is examined.
     """
 
     axioms: Sequence[str]
@@ -39,20 +44,19 @@ class TaskFields(TypedDict, total=False):
     answers: bool
     answer_must: Literal["numeral", "numerals"] | AnswerForm
     expected_answer: str | Mapping[str, str]
+    task: Kind
     forbid: Sequence[str]
 
 
 class Fields(TaskFields, total=False):
     """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove.
 
-    With `negate` the answer is to prove the statement's negation, with `hole` to fill an open place of a
-    program (`farm.client.Hole`).
+    With `hole` the answer is to fill an open place of a program (`farm.client.Hole`).
     """
 
     program: str
     proof: str
     generation: str
-    negate: bool
     hole: Mapping[str, object]
     formal_statement: str
     header: str
@@ -76,11 +80,11 @@ class Options(TaskFields, total=False):
     """The options of a call's checks; an absent option has the service's default.
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
-    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``answer``, ``native``, ``forgeable``; with ``partial`` a
-    partial proof is worth the share of its parts that are proved. With `goals` results have the goals at
-    errors and sorries, with `feedback` a prompt to correct the answer; with `stop_at_error` Lean is ended at
-    the first error. With `require_all_parts` a proof must prove every theorem that its statement leaves open.
-    `batch_name` is the name of the batch on the page.
+    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``answer``, ``native``, ``forgeable``, and ``disproof``
+    where the task allows either; with ``partial`` a partial proof is worth the share of its parts that are
+    proved. With `goals` results have the goals at errors and sorries, with `feedback` a prompt to correct the
+    answer; with `stop_at_error` Lean is ended at the first error. With `require_all_parts` a proof must prove
+    every theorem that its statement leaves open. `batch_name` is the name of the batch on the page.
     """
 
     environment: str

@@ -179,6 +179,20 @@ class Seconds:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """The facts of a statement that was examined alone; docs/use/tasks.md explains them."""
+
+    type_sha256: str = ""
+    axioms: tuple[str, ...] = ()
+    sorries: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+    left_open: tuple[str, ...] = ()
+    closed_by: str | None = None
+    negation_closed_by: str | None = None
+    tried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
     """The state of one item, in the service and its clients; docs/use/http.md explains the fields.
 
@@ -188,7 +202,8 @@ class Result:
     ``forgeable``; leave such an item out. `index` is the item's place in the call. `status` is ``queued``,
     ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer. `error_kind` is the
     kind of the error that `detail` names; `parts`, `declarations` and `feedback` are there if the call asked
-    for them. `answers` are the definitions that the statement leaves open and a proof gives.
+    for them. `answers` are the definitions that the statement leaves open and a proof gives. `stated` are the
+    facts of a statement that was examined alone.
     """
 
     index: int
@@ -217,11 +232,22 @@ class Result:
     waits_for: str | None = None
     error_kind: str | None = None
     feedback: Feedback | None = None
+    stated: Stated | None = None
 
     @property
     def proved(self) -> bool:
         """Whether the verdict is *proved*, on any tier; `reward` also takes the accepted weaknesses."""
         return self.verdict == "proved"
+
+    @property
+    def decided(self) -> bool:
+        """Whether the answer is accepted as a proof of the statement, or of its negation."""
+        return self.verdict in ("proved", "disproved")
+
+    @property
+    def disproved(self) -> bool:
+        """Whether the verdict is *disproved*: the answer proves that the statement is false."""
+        return self.verdict == "disproved"
 
     @property
     def judged(self) -> bool:
@@ -272,11 +298,11 @@ class Result:
         return "\n".join([*lines, *self._goals_shown(), *([f"Hint: {hint}"] if hint else [])])
 
     def feedback_on(self, program: str, first: int = 1) -> Feedback | None:
-        """Return what the model that wrote the answer is told, None if it is proved or was not judged.
+        """Return what the model that wrote the answer is told, None if it succeeded or was not judged.
 
         `program` is the whole text that Lean read, `first` the first of its lines that is shown.
         """
-        if self.proved or not self.judged:
+        if self.verdict in ("proved", "disproved", "stated") or not self.judged:
             return None
         shown = explaining.marked(program, self._marks, first)
         hint = explaining.hint(self.error_kind, self.reason)
@@ -471,7 +497,7 @@ def _reward(data: Mapping[str, object]) -> float | None:
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not (reward in (0, 1) or is_share):
         raise broken(f"the reward {reward!r} is neither 0 nor 1")
     judged = data.get("status") == "done" and verdict not in (None, "judge_error")
-    if not judged or (reward == 1 and verdict not in ("proved", "partial")):
+    if not judged or (reward == 1 and verdict not in ("proved", "disproved", "partial")):
         raise broken(f"the reward {reward!r} contradicts the verdict {verdict!r}")
     return float(reward)
 

@@ -128,6 +128,39 @@ _Standing = TypeVar("_Standing", Part, Declaration)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """The facts of a statement alone.
+
+    `type_sha256` is the digest of its type (docs/use/tasks.md). `axioms` and `sorries` are those that its
+    type reaches, whatever way; `constants` are those of the module that it reaches, the first 500;
+    `left_open` are other theorems that the text leaves open. `closed_by` is the first tactic that proves it
+    alone, `negation_closed_by` the first that proves its negation; `tried` are those that had enough time for
+    an answer about both.
+    """
+
+    type_sha256: str
+    axioms: tuple[str, ...] = ()
+    sorries: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+    left_open: tuple[str, ...] = ()
+    closed_by: str | None = None
+    negation_closed_by: str | None = None
+    tried: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The facts in words."""
+        said = [
+            f"it rests on {what} {', '.join(names[:3])}{' and more' if len(names) > 3 else ''}"
+            for what, names in (("the axioms", self.axioms), ("the sorry of", self.sorries))
+            if names
+        ]
+        said += [f"{self.closed_by} proves it"] if self.closed_by else []
+        said += [f"{self.negation_closed_by} proves its negation"] if self.negation_closed_by else []
+        return "; ".join(["The statement compiles", *said]) + "."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
     """An audit's findings against a proof, the facts that it read, and the kernels' answers.
 
@@ -150,6 +183,7 @@ class Audit:
     - `replay` is the kernel's answer, None if the kernel did not run. If Lean cannot be forked, it is the
       answer of the environment's first checker. `second` is the answer of the next kernel, and `further` are
       those of the kernels after it; none is asked after one that rejects.
+    - `stated` are the facts of a statement that was examined alone.
     """
 
     accepted: bool
@@ -181,6 +215,7 @@ class Audit:
     replay: Replay | None = None
     second: Replay | None = None
     further: tuple[Replay, ...] = ()
+    stated: Stated | None = None
 
     @property
     def others(self) -> tuple[Replay, ...]:

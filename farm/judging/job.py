@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
@@ -12,10 +12,14 @@ from farm.task import Task
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fallback:
-    """Another candidate program of a check, and the spans of it that the submission wrote."""
+    """Another candidate program of a check, and the spans of it that the submission wrote.
+
+    With a `challenge` of its own it is held against that one, and not against the check's.
+    """
 
     program: str
     submitted: tuple[tuple[int, int], ...]
+    challenge: Challenge | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +33,8 @@ class Check:
     a candidate that equals an earlier one. With `goals` the report lists the goals at errors and sorries,
     where Lean can print them. With `stop_at_error` Lean is ended at the first error that decides. All
     programs begin with the dataset's context up to `context_end`, 0 without one; the limits do not include
-    the reading of that context. `task` is what the proof has to show beyond the usual.
+    the reading of that context. `task` is what the proof has to show beyond the usual. Where the task allows
+    ``either``, `fallback` is a program with the negation's challenge, tried whatever became of the others.
     """
 
     program: str
@@ -48,3 +53,20 @@ class Check:
     def others(self) -> tuple[Fallback, ...]:
         """The other candidate programs, in the order in which the worker checks them."""
         return tuple(each for each in (self.restated, self.fallback) if each is not None)
+
+    @property
+    def negation(self) -> Fallback | None:
+        """The candidate that is held against the negation, None unless the task allows either."""
+        is_other = self.fallback is not None and self.fallback.challenge is not None
+        return self.fallback if is_other else None
+
+    def of(self, other: Fallback) -> Check:
+        """Return the check of another candidate program alone."""
+        return replace(
+            self,
+            program=other.program,
+            submitted=other.submitted,
+            challenge=other.challenge or self.challenge,
+            restated=None,
+            fallback=None,
+        )

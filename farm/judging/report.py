@@ -133,6 +133,10 @@ class Report:
     one; messages above it are not about the submission. `words` name the programs of the proof system.
     `preamble` is the judged one of several candidate programs, None if there was only one. `goals` are the
     goals at errors and sorries, None if the check does not want them or Lean could not print them.
+
+    With `negates` the program was held against the negation of the line's statement. With `contradicts` one
+    answer was accepted as a proof of both. `otherwise` is the verdict's sentence about the other of the two.
+    With `states` there was no answer, and the statement alone was examined.
     """
 
     run: Execution = Execution()
@@ -152,6 +156,10 @@ class Report:
     goals: tuple[Goal, ...] | None = None
     words: Words = LEAN
     context_ends: tuple[int, int] | None = None
+    negates: bool = False
+    contradicts: bool = False
+    otherwise: str = ""
+    states: bool = False
 
     def is_of_context(self, message: Message) -> bool:
         """Return whether a message is about the dataset's own context; one without a position is not."""

@@ -9,15 +9,17 @@ from farm.judging.audit import ADMITTED, ANSWERED, COMPARED
 from farm.judging.forgeable import is_forgeable
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
+from farm.task import Kind
 
-#: The weaknesses that a *proved* can have; a trainer names those that it accepts.
+#: The weaknesses that a *proved* or *disproved* can have; a trainer names those that it accepts.
 #:
 #: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
 #: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
 #: the statement. ``answer``: it gives an answer of which the dataset demands nothing. ``native``: it rests on
 #: the compiler. ``forgeable``: no namespaces isolated the proof's code from the farm. ``partial``: it is no
-#: *proved* at all, but rests on sorries that its line permits.
-WEAKER = ("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial")
+#: *proved* at all, but rests on sorries that its line permits. ``disproof``: it is a proof of the negation,
+#: where the task allows either.
+WEAKER = ("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial", "disproof")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +33,8 @@ class Worth:
 #: The worth of a line without a verdict, of a cancelled line, and of one that the farm could not judge.
 UNKNOWN = Worth(reward=None)
 
-_NO_PROOF = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.DISPROVED})
+_NO_PROOF = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT})
+_SOME_PROOF = frozenset({Outcome.PROVED, Outcome.DISPROVED, Outcome.PARTIAL})
 
 
 def worth(
@@ -43,16 +46,18 @@ def worth(
     isolation: str,
     accept: Collection[str] = (),
     share: float = 0.0,
+    asks: Kind = Kind.PROVE,
 ) -> Worth:
     """Return the reward of a verdict for a trainer that accepts the weaknesses in `accept`.
 
     A *proved* with any other weakness gets 0.0. If its only other weakness is ``forgeable``, its reward is
     None: the isolation of the machine is at fault, and the proof may be right. A *partial* is treated as a
-    *proved* with one more weakness, and gets the `share` of the statement's parts that are proved.
+    *proved* with one more weakness, and gets the `share` of the statement's parts that are proved. So is a
+    *disproved* where the task allows either; one that the task asks for is worth as much as a *proved*.
     """
     if outcome in _NO_PROOF:
         return Worth(reward=0.0)
-    if outcome not in (Outcome.PROVED, Outcome.PARTIAL):
+    if outcome not in _SOME_PROOF:
         return UNKNOWN
     weaker = tuple(
         word
@@ -64,10 +69,11 @@ def worth(
             ("native", any(each not in (ADMITTED, ANSWERED) for each in trusts)),
             ("forgeable", is_forgeable(isolation)),
             ("partial", outcome == Outcome.PARTIAL),
+            ("disproof", outcome == Outcome.DISPROVED and asks is not Kind.DISPROVE),
         )
         if is_true
     )
     lacking = set(weaker) - set(accept)
     if not lacking:
-        return Worth(reward=1.0 if outcome == Outcome.PROVED else share, weaker=weaker)
+        return Worth(reward=share if outcome == Outcome.PARTIAL else 1.0, weaker=weaker)
     return Worth(reward=None if lacking == {"forgeable"} else 0.0, weaker=weaker)

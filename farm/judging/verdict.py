@@ -88,6 +88,9 @@ class Reason(StrEnum):
     ANSWER_SHAPE = "answer_shape"
     ANSWER_DIFFERS = "answer_differs"
     ANSWER_UNDECIDED = "answer_undecided"
+    DISPROVED = "disproved"
+    STATED = "stated"
+    CONTRADICTION = "contradiction"
 
 
 #: The outcome that each reason belongs to.
@@ -118,6 +121,9 @@ OUTCOMES: dict[Reason, Outcome] = {
     Reason.ANSWER_SHAPE: Outcome.REJECTED,
     Reason.ANSWER_DIFFERS: Outcome.REJECTED,
     Reason.ANSWER_UNDECIDED: Outcome.JUDGE_ERROR,
+    Reason.DISPROVED: Outcome.DISPROVED,
+    Reason.STATED: Outcome.STATED,
+    Reason.CONTRADICTION: Outcome.JUDGE_ERROR,
     Reason.WALL_LIMIT: Outcome.TIMEOUT,
     Reason.CPU_LIMIT: Outcome.TIMEOUT,
     Reason.HEARTBEAT_LIMIT: Outcome.TIMEOUT,
@@ -138,7 +144,9 @@ _CHANCE = frozenset(
 )
 
 #: Failures of the farm that a retry would repeat.
-_FINAL = frozenset({Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED})
+_FINAL = frozenset(
+    {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED, Reason.CONTRADICTION}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,11 +213,12 @@ class Particulars:
 
     place: Place | None = None
     error_kind: str = ""
+    task: str = ""
 
     @classmethod
-    def of(cls, verdict: Verdict) -> Particulars:
-        """Return the particulars of a verdict."""
-        return cls(place=verdict.place, error_kind=verdict.error_kind)
+    def of(cls, verdict: Verdict, *, task: str) -> Particulars:
+        """Return the particulars of a verdict on a check with this task."""
+        return cls(place=verdict.place, error_kind=verdict.error_kind, task=task)
 
 
 def _verdict(reason: Reason, detail: str, place: Place | None = None) -> Verdict:
@@ -251,8 +260,51 @@ def judge(report: Report) -> Verdict:
     """Return the verdict on the report of one check; every report has one."""
     worded = _ENDED.get(ending(report))
     if worded is not None:
-        return worded(report)
-    return _sorry(report) or _stopped_early(report) or _partial(_sealed(report), report.audit)
+        found = worded(report)
+    elif report.states:
+        found = _stopped_early(report) or _stated(report)
+    else:
+        found = _sorry(report) or _stopped_early(report) or _partial(_sealed(report), report.audit)
+    if report.negates and found.outcome is Outcome.PROVED:
+        found = _disproved(report, found)
+    if not report.otherwise:
+        return found
+    as_other = "a proof" if report.negates else "a disproof"
+    return replace(found, detail=f"{found.detail} As {as_other}: {report.otherwise}")
+
+
+def _disproved(report: Report, accepted: Verdict) -> Verdict:
+    """Return the verdict on an accepted proof of a negation."""
+    if report.contradicts:
+        detail = "The answer was accepted as a proof of the statement and as one of its negation."
+        return _verdict(Reason.CONTRADICTION, detail)
+    if report.rests_on_sorry_of:  # such as the statement itself, which stands above, admitted
+        return _verdict(Reason.HAS_SORRY, f"The disproof{_open_parts(report.rests_on_sorry_of)[1:]}.")
+    if report.statement != COMPARED:
+        return _verdict(Reason.AUDIT, "Nothing compared the proof with the negation of the statement.")
+    return _verdict(Reason.DISPROVED, f"The statement is false. {accepted.detail}")
+
+
+def contradiction(checks: str) -> Verdict:
+    """Return the verdict on the proofs and disproofs of one statement, which `checks` name."""
+    detail = (
+        f"The statement is proved and disproved ({checks}): its header or context is inconsistent, or the "
+        "farm is wrong."
+    )
+    return _verdict(Reason.CONTRADICTION, detail)
+
+
+def _stated(report: Report) -> Verdict:
+    """Return the verdict on a statement alone that Lean accepted."""
+    audit = report.audit
+    if audit is not None and audit.of_challenge is not None:
+        return _verdict(Reason.AUDIT, audit.of_challenge.sentence)
+    found = _sealed(report)
+    if found.outcome is not Outcome.PROVED:
+        return found
+    if audit is None or audit.stated is None:
+        return _verdict(Reason.NO_REPLY, "The seal did not say what the statement is.")
+    return _verdict(Reason.STATED, audit.stated.sentence)
 
 
 def judge_text(text: str) -> Verdict | None:

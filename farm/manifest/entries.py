@@ -18,6 +18,7 @@ from farm.manifest.faults import Faults
 from farm.manifest.hole import Hole, HoleFault
 from farm.manifest.lines import Fingerprint, Lines, encoding_of, opened, printable, unmarked, unusable
 from farm.task import TASK_FIELDS, Task, TaskFault
+from farm.task import Kind as Asks
 
 FIELDS = frozenset(
     {
@@ -198,11 +199,12 @@ def _refuse_doubles(pairs: tuple[tuple[str, object], ...]) -> None:
 def _entry(
     path: str, line: int, fields: Mapping[str, object], *, reassemble: bool, may_lack_answer: bool
 ) -> Entry:
-    proof, hole = _brought(fields), _hole(fields)
+    proof, hole, task = _brought(fields), _hole(fields), _task(fields)
     if proof and hole is not None:
         raise _LineError(
             "stands beside a hole", "give the answer for the hole as generation", "predicted_proof"
         )
+    may_lack_answer = may_lack_answer or task.kind is Asks.STATEMENT
     needed = reassemble or not proof
     context = _text(fields, "context") or ""
     if (fault := fault_of(context, _text(fields, "header") or "")) is not None:
@@ -220,7 +222,7 @@ def _entry(
         environment=_text(fields, "environment"),
         timeout=_timeout(fields),
         group=_text(fields, "group"),
-        task=_task(fields),
+        task=task,
         hole=hole,
     )
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import islice
 
 from farm.judging.verdict import Outcome, Reason
 from farm.reports.estimates import Kinds, ProblemKind, counted
 from farm.reports.pools import Cost, LinePool, Samples
 from farm.reports.statistics import all_of, mean_and_interval, pass_at_k, sizes
 
+#: At most this many false statements are listed.
+_MOST_FALSE = 1000
 #: At most this many of the slowest problems are listed.
 SLOWEST = 10
 
@@ -150,8 +153,9 @@ class SlowProblem:
 class Figures:
     """All figures of a pool of lines. Shares are from 0 to 1.
 
-    `undecided` problems have no proof and an unknown line. `samples_usual` is the number of lines that most
-    problems have.
+    `undecided` problems have no proof and an unknown line. `disproved` problems have a disproof: their
+    statements are false, and `false_statements` names the first of them. `samples_usual` is the number of
+    lines that most problems have.
     """
 
     lines: int
@@ -164,6 +168,8 @@ class Figures:
     problems: int
     solved: int
     undecided: int
+    disproved: int
+    false_statements: tuple[str, ...]
     samples_least: int
     samples_usual: int
     samples_most: int
@@ -198,6 +204,8 @@ def figures(pool: LinePool, names: Sequence[str]) -> Figures:
         problems=len(pool.problems),
         solved=sum(each.is_solved for each in problems),
         undecided=sum(not each.is_solved and not each.is_unsolved for each in problems),
+        disproved=sum(each.disproved > 0 for each in problems),
+        false_statements=tuple(_false(pool, names)),
         samples_least=min(sampled),
         samples_usual=usual,
         samples_most=max(sampled),
@@ -330,6 +338,12 @@ def _verdict_cost(verdict: Outcome, cost: Cost) -> VerdictCost:
         cpu_seconds=cost.cpu_seconds,
         mean_cpu_seconds=cost.cpu_seconds / cost.own_lines if cost.own_lines else None,
     )
+
+
+def _false(pool: LinePool, names: Sequence[str]) -> Iterator[str]:
+    """Yield the first problems with a disproof."""
+    found = (names[number] for number, each in pool.problems.items() if each.disproved)
+    return islice(found, _MOST_FALSE)
 
 
 def _slowest(pool: LinePool, names: Sequence[str]) -> tuple[SlowProblem, ...]:

@@ -11,6 +11,7 @@ from farm.store.outcomes import LineOutcome
 PARTS = 10
 
 _UNKNOWN, _PROVED, _TIMEOUT = Verdict.JUDGE_ERROR.value, Verdict.PROVED.value, Verdict.TIMEOUT.value
+_DISPROVED = Verdict.DISPROVED.value
 #: Those that came to their own end.
 _ENDED = frozenset({Verdict.PROVED.value, Verdict.REJECTED.value})
 
@@ -23,10 +24,13 @@ class Samples:
     judged ones; `cpu_seconds` are of checks of their own.
     """
 
-    __slots__ = ("cpu_seconds", "judged", "longest", "proved", "seconds", "stopped", "timeouts", "unknown")
+    __slots__ = (
+        *("cpu_seconds", "disproved", "judged", "longest", "proved", "seconds", "stopped"),
+        *("timeouts", "unknown"),
+    )
 
     def __init__(self) -> None:
-        self.judged = self.proved = self.unknown = self.timeouts = 0
+        self.judged = self.proved = self.disproved = self.unknown = self.timeouts = 0
         self.stopped = False
         self.seconds = self.longest = self.cpu_seconds = 0.0
 
@@ -89,6 +93,7 @@ class LinePool:
         wall = line.wall_seconds or 0.0
         samples.judged += 1
         samples.proved += verdict == _PROVED
+        samples.disproved += verdict == _DISPROVED
         samples.timeouts += verdict == _TIMEOUT
         samples.seconds += wall
         if wall > samples.longest:

@@ -14,6 +14,8 @@ from farm.store.queries import StoredRun
 
 #: The longest name or value that is shown whole.
 _LONGEST = 80
+#: At most this many false statements are named.
+_MOST_FALSE = 20
 
 VERDICTS = {
     "proved": "proved",
@@ -175,7 +177,16 @@ def solved(figures: Figures) -> str:
     words = f"{whole(figures.solved)} of {count(figures.problems, 'problem')} solved"
     if figures.undecided:
         words += f", {whole(figures.undecided)} undecided"
-    return f"{words}; {samples(figures)}."
+    return f"{words}; {samples(figures)}.{_false(figures)}"
+
+
+def _false(figures: Figures) -> str:
+    """Return the sentence that names false statements, "" without any."""
+    if not figures.disproved:
+        return ""
+    named = ", ".join(map(name, figures.false_statements[:_MOST_FALSE]))
+    more = figures.disproved - _MOST_FALSE
+    return f" Disproved, so false: {named}{f' and {whole(more)} more' if more > 0 else ''}."
 
 
 def samples(figures: Figures) -> str:

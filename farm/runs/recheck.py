@@ -32,6 +32,7 @@ from farm.store.new_lines import Block, NewCheck, NewLine, block
 from farm.store.queries import StoredRun
 from farm.store.rechecks import OldLine, Sort
 from farm.store.transitions import Store
+from farm.task import UNAUDITED, Task
 
 _STRENGTH = list(Tier)  # from the fewest that are believed to the most
 
@@ -133,6 +134,9 @@ class _Plan:
         return self._asked.instead_of is None or line.check.environment == self._asked.instead_of
 
     def _line(self, line: OldLine) -> NewLine:
+        field = Task.read(line.check.task).needs_audit
+        if field is not None and self.options.assurance.tier == Tier.LEAN:
+            raise UsageError(f"line {line.line} has a {field}: {UNAUDITED[0]}; {UNAUDITED[1]}")
         limits = self._asked.limits(line.check)
         check = line.check._replace(
             environment=self._name,

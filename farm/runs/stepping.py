@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from farm.assembly import tasked
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.client.states import State
 from farm.errors import UsageError
 from farm.manifest.entry import Entry
 from farm.sessions.front import Source
 from farm.sessions.states import filled, proof_of
+from farm.task import Kind
 
 #: The answer that a statement gets while nothing of its proof is known.
 _UNKNOWN = "by\n  sorry\n"
 
 
-def program_of(*, program: str, header: str, context: str, formal_statement: str) -> str:
+def program_of(
+    *, program: str, header: str, context: str, formal_statement: str, task: str = Kind.PROVE
+) -> str:
     """Return the program that a session elaborates: the one given, or the statement with a sorry for proof.
 
-    Raises UsageError if there is neither, or both.
+    With the task ``disprove`` it is the statement's negation. Raises UsageError if there is neither program
+    nor statement, or both, and for a statement of which this cannot be asked.
     """
     if bool(program) == bool(formal_statement.strip()):
         raise UsageError("give a formal_statement to prove, or a program with a sorry for each open place")
+    if task not in (Kind.PROVE, Kind.DISPROVE) or (program and task != Kind.PROVE):
+        raise UsageError(f"a session on a {'program' if program else 'statement'} has no task {task}")
     if program:
         return program
     entry = Entry(
@@ -34,7 +42,13 @@ def program_of(*, program: str, header: str, context: str, formal_statement: str
         predicted_proof="",
         context=context,
     )
-    return assemble(entry, AssemblyOptions()).text
+    assembled = partial(assemble, options=AssemblyOptions())
+    if task == Kind.PROVE:
+        return assembled(entry).text
+    try:
+        return tasked.program_of(entry, Kind.DISPROVE, assembled).text
+    except tasked.NoTask as fault:
+        raise UsageError(f"{fault.field}: {fault}; {fault.remedy}") from fault
 
 
 def item_of(source: Source, states: Sequence[State]) -> dict[str, str]:
@@ -48,6 +62,8 @@ def item_of(source: Source, states: Sequence[State]) -> dict[str, str]:
         )
     if source.item.get("formal_statement"):
         given = {name: source.item.get(name, "") for name in ("header", "context", "formal_statement")}
+        if source.item.get("task"):
+            given["task"] = source.item["task"]
         return {**given, "proof": proof_of(states[0].tactics)}
     holes = [(source.roots[each.root], each.tactics) for each in states]
     try:

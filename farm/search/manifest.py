@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,13 @@ from farm.search.lasting import Lasting
 from farm.search.provers import Prover
 from farm.sessions.front import NotOpened
 from farm.sessions.states import proof_of
+from farm.task import Kind, Task
 
 #: A search ends after the seal has refused this many states without goals.
 _MOST_REFUSED = 8
+#: The statuses of lines with a sealed proof, by their verdicts.
+_STATUS = {"proved": "completed", "disproved": "disproved"}
+_PROVE = Task()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +47,7 @@ class Line:
     @property
     def is_proved(self) -> bool:
         """Whether the seal accepted a proof."""
-        return self.verdict == "proved"
+        return self.verdict in _STATUS
 
 
 def search_all(
@@ -56,13 +60,17 @@ def search_all(
     limits: Limits,
     environment: str | None,
     at_once: int,
+    task: Task = _PROVE,
 ) -> Iterator[Line]:
     """Search for a proof of each line that `target` does not have yet; yield the results as they come.
+
+    A line with the task ``disprove``, or in a search with it, is searched for a disproof.
 
     Each result is appended to `target` at once; when all are there the lines are put in order. Raises
     ManifestError and UsageError before the search begins.
     """
-    entries = list(read(manifest, reassemble=True, may_lack_answer=True))
+    read_all = read(manifest, reassemble=True, may_lack_answer=True)
+    entries = [replace(each, task=each.task.within(task)) for each in read_all]
     if not entries:
         raise UsageError(f"{manifest} has no line with a statement")
     texts = _texts(manifest)
@@ -77,7 +85,8 @@ def search_all(
         try:
             for ended in as_completed(begun):
                 line = ended.result()
-                out.write(json.dumps(_row(texts[line.line], line)) + "\n")
+                row = {**json.loads(task.stored or "{}"), **texts[line.line]}
+                out.write(json.dumps(_row(row, line)) + "\n")
                 out.flush()
                 yield line
         finally:
@@ -97,6 +106,7 @@ def _searched_line(
                 formal_statement=entry.formal_statement,
                 header=entry.header,
                 context=entry.context,
+                task="disprove" if entry.task.kind is Kind.DISPROVE else "prove",
                 environment=entry.environment or environment,
             )
         )
@@ -113,11 +123,11 @@ def _searched_line(
         )
     with closing(session):
         found, verdict = sealed(session, Search(session, prover, strategy=strategy, limits=limits))
-    proved = verdict is not None and verdict.verdict == "proved"
+    proved = verdict is not None and verdict.decided
     return Line(
         line=entry.line,
         generation=proof_of(found.tactics) if proved else "",
-        proof_status="completed" if proved else None,
+        proof_status=_STATUS.get(verdict.verdict or "") if verdict is not None else None,
         verdict=None if verdict is None else verdict.verdict,
         reason="" if verdict is None else verdict.reason or "",
         tactics=len(found.tactics) if proved else 0,
@@ -135,7 +145,7 @@ def sealed(session: Lasting, search: Search) -> tuple[Found, Result | None]:
         if found.step is None or found.step.state is None:
             break
         verdict = session.prove(found.step.state)
-        if verdict.verdict == "proved":
+        if verdict.decided:
             break
         found = search.run()
     return found, verdict
@@ -176,7 +186,7 @@ def _searched(target: Path) -> dict[int, dict[str, Any]]:
 def summary(target: Path) -> dict[str, Any]:
     """Return the figures of the tidy baseline's table: pass rate, mean length of proofs, mean expansions."""
     rows = [row["search"] for row in _searched(target).values()]
-    proved = [row for row in rows if row["verdict"] == "proved"]
+    proved = [row for row in rows if row["verdict"] in _STATUS]
     return {
         "lines": len(rows),
         "proved": len(proved),

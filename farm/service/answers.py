@@ -20,6 +20,7 @@ from farm.client.results import (
     Provenance,
     Result,
     Seconds,
+    Stated,
 )
 from farm.judging.audit import Audit, Declaration
 from farm.judging.forgeable import is_forgeable
@@ -31,6 +32,7 @@ from farm.judging.report import Message as LeanMessage
 from farm.judging.reward import UNKNOWN, Worth, worth
 from farm.judging.verdict import Outcome
 from farm.store.records import Item, Judged, StoredVerdict
+from farm.task import Kind
 
 #: The most characters of all messages of an item together; longer text is cut.
 MOST_CHARACTERS = 16_384
@@ -124,6 +126,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         seconds=Seconds(wall=round(verdict.wall_seconds, 6), cpu=round(verdict.cpu_seconds, 6)),
         peak_memory_kib=verdict.peak_memory_kib,
         error_kind=verdict.particulars.error_kind or None,
+        stated=None if audit is None or audit.stated is None else Stated(**asdict(audit.stated)),
     )
 
 
@@ -137,6 +140,7 @@ def _worth(found: Judged, verdict: StoredVerdict, accept: Collection[str]) -> Wo
         isolation=verdict.isolation,
         accept=accept,
         share=0.0 if audit is None else audit.share_proved,
+        asks=Kind(verdict.particulars.task or Kind.PROVE),
     )
 
 

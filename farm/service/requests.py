@@ -18,9 +18,8 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from farm.assembly.negation import Negation, negation_of
 from farm.assembly.program import AssemblyOptions
 from farm.characters import first_unstorable
 from farm.errors import ManifestError, UsageError
@@ -32,7 +31,7 @@ from farm.manifest.context import fault_of
 from farm.manifest.entry import Entry
 from farm.manifest.hole import Hole
 from farm.service.spelling import UNKNOWN_FIELD, suggesting, words_of
-from farm.task import TASK_FIELDS, Task
+from farm.task import TASK_FIELDS, Kind, Task
 
 #: Items that one batch may have.
 MOST_ITEMS = 4096
@@ -60,7 +59,9 @@ def _group(value: object) -> str:
 #: The name of a group. Not any `Text`: PostgreSQL would store two such names as one, and mix up their items.
 Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
-Weaker = Literal["audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial"]
+Weaker = Literal[
+    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial", "disproof"
+]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 #: The same in a body, where a number in quotes is a mistake of the client.
 BodyTimeout = Annotated[Timeout, Field(strict=True)]
@@ -117,6 +118,7 @@ class TaskFields(Exact):
     answers: Annotated[bool, Field(strict=True)] | None = None
     answer_must: Literal["numeral", "numerals"] | AnswerForm | None = None
     expected_answer: str | dict[Word, str] | None = None
+    task: Literal["prove", "disprove", "either", "statement"] | None = None
     forbid: list[Word] | None = None
 
     @model_validator(mode="after")
@@ -130,7 +132,7 @@ class TaskFields(Exact):
         return {name: each.model_dump() if isinstance(each, Exact) else each for name, each in said.items()}
 
     @property
-    def task(self) -> Task:
+    def asked(self) -> Task:
         """The task that these fields say."""
         return Task.of(self._said)
 
@@ -146,6 +148,7 @@ def require_context(context: str, header: str) -> None:
 
 
 _ANSWERS = ("program", "proof", "generation")
+_NO_ANSWER = PydanticCustomError("value_error", "give exactly one of program, proof and generation")
 
 
 def _one(answer: str) -> dict[str, JsonValue]:
@@ -191,17 +194,24 @@ class HoleFields(Exact):
         return Hole.of(self.model_dump())
 
 
+def _none() -> dict[str, JsonValue]:
+    """Return the JSON schema of an item without an answer."""
+    kinds: dict[str, JsonValue] = {name: {"type": "null"} for name in _ANSWERS}
+    stated: dict[str, JsonValue] = {"formal_statement": {"type": "string", "pattern": r"\S"}}
+    return {"required": ["formal_statement"], "properties": {**kinds, **stated}}
+
+
 class Item(TaskFields):
     """One answer to judge: a whole `program`, or a `proof` or `generation` of a `formal_statement`.
 
     A `proof` is Lean code; a `generation` is a model's answer, assembled as `farm submit` does. A `header`
-    precedes the statement, or a `context`: the whole file before the theorem. With `negate` the answer is to
-    prove the statement's negation; with `hole` it is put into that place of a program.
+    precedes the statement, or a `context`: the whole file before the theorem. With `hole` the answer is put
+    into that place of a program. An item with the `task` statement needs no answer.
     """
 
     model_config = {
         **_EXACTLY,
-        "json_schema_extra": {"oneOf": [_one("program"), _one("proof"), _one("generation")]},
+        "json_schema_extra": {"oneOf": [*map(_one, _ANSWERS), _none()]},
     }
 
     program: Text | None = None
@@ -210,7 +220,6 @@ class Item(TaskFields):
     formal_statement: Text = ""
     proof: Text | None = None
     generation: Text | None = None
-    negate: bool = False
     hole: HoleFields | None = None
     name: Text = ""
     group: Group | None = None
@@ -221,43 +230,38 @@ class Item(TaskFields):
     @model_validator(mode="after")
     def _is_one_of_three(self) -> Item:
         given = [field for field in _ANSWERS if getattr(self, field) is not None]
-        if len(given) != 1:
+        if len(given) > 1 or (not given and not self.formal_statement):
             raise ValueError("give exactly one of program, proof and generation")
         if self.formal_statement and not self.formal_statement.strip():
             raise ValueError("the formal_statement is blank; write the theorem that is to be proved")
-        if self.hole is not None and (given == ["program"] or self.negate):
-            raise ValueError("an item with a hole has a proof or generation for it, and no negate")
-        if given != ["program"] and not self.formal_statement and self.hole is None:
+        if self.hole is not None and given in (["program"], []):
+            raise ValueError("an item with a hole has a proof or generation for it")
+        if given not in (["program"], []) and not self.formal_statement and self.hole is None:
             raise ValueError(f"a {given[0]} needs the formal_statement that it proves")
         require_context(self.context, self.header)
-        if self.negate and (given == ["program"] or self._negation is None):
-            raise ValueError(
-                "negate needs a formal_statement that names a theorem, and a proof or generation"
-            )
         return self
 
     @property
-    def _negation(self) -> Negation | None:
-        return negation_of(self.header, self.formal_statement, self.context)
+    def has_answer(self) -> bool:
+        """Whether there is a program, a proof or a generation."""
+        return any(getattr(self, field) is not None for field in _ANSWERS)
 
     def entry(self, number: int) -> Entry:
         """Return the item in the form of a manifest's line, with this number."""
-        negation = self._negation if self.negate else None
-        context, statement = negation or (self.context, self.formal_statement)
         return Entry(
             path="items",
             line=number,
             name=self.name,
-            header="" if negation else self.header,
-            formal_statement=statement,
+            header=self.header,
+            formal_statement=self.formal_statement,
             generation=(self.generation if self.proof is None else self.proof) or "",
             # An empty program is judged too: it proves nothing.
             predicted_proof="" if self.program is None else self.program or "\n",
             environment=self.environment,
             timeout=self.timeout,
             group=self.group,
-            context=context,
-            task=self.task,
+            context=self.context,
+            task=self.asked,
             hole=None if self.hole is None else self.hole.hole,
         )
 
@@ -303,7 +307,7 @@ class Options(TaskFields):
             stop_on_first_proof=self.stop_on_first_proof,
             goals=self.goals,
             stop_at_error=self.stop_at_error,
-            task=self.task,
+            task=self.asked,
         )
 
 
@@ -320,6 +324,18 @@ class Batch(Options):
             raise ValueError("two items have the same key")
         return self
 
+    @model_validator(mode="after")
+    def _has_answers(self) -> Batch:
+        lacking = (
+            number
+            for number, item in enumerate(self.items)
+            if not item.has_answer and item.asked.within(self.asked).kind is not Kind.STATEMENT
+        )
+        if (first := next(lacking, None)) is not None:
+            fault = InitErrorDetails(type=_NO_ANSWER, loc=("items", first), input=None)
+            raise ValidationError.from_exception_data("Batch", [fault])
+        return self
+
     def sha256(self, item: Item) -> bytes:
         """Return the fingerprint of an item and its options, for idempotency keys."""
         aside = {"items", "wait_seconds", "deadline_seconds"}
@@ -330,7 +346,7 @@ class Batch(Options):
         aside |= {each for each in TASK_FIELDS if getattr(self, each) is None}
         options = self.model_dump(exclude=aside) | {"accept": sorted(set(self.accept))}
         # Older farms lack these fields.
-        unsaid = {"key", *(each for each in ("context", "negate", "hole") if not getattr(item, each))}
+        unsaid = {"key", *(each for each in ("context", "hole") if not getattr(item, each))}
         unsaid |= {each for each in TASK_FIELDS if getattr(item, each) is None}
         said = [item.model_dump(exclude=unsaid), options]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from psycopg.rows import DictRow
 
 from farm.assembly.challenge import Challenge
+from farm.assembly.negation import negated_by
 from farm.characters import decoded
 from farm.documents import encoded
 from farm.judging.assurance import Assurance
@@ -16,7 +17,7 @@ from farm.judging.report import Preamble, Report
 from farm.judging.states import Priority
 from farm.judging.verdict import Outcome, Particulars, Verdict
 from farm.limits import Limits
-from farm.task import Task
+from farm.task import Kind, Task
 from farm.tracing.span import trace_id
 
 #: A lease: a check's id, the number of the attempt, and the time of the claim. Where PostgreSQL lost claims
@@ -113,7 +114,7 @@ class Decision:
             "toolchain": self.toolchain,
             "checker_version": self.checker_version,
             "trace_id": trace_id(self.traceparent),
-            "facts": encoded(Particulars.of(verdict)),
+            "facts": encoded(Particulars.of(verdict, task=claim.check.task.kind)),
             "reproducible": verdict.reproducible,
         }
 
@@ -152,6 +153,10 @@ def unread(row: DictRow, why: str) -> dict[str, object]:
 
 def _check(row: DictRow) -> Check:
     task = Task.read(row["task"])
+    challenge = None if row["challenge"] is None else _challenge(row, task.kind)
+    fallback = _other(row, "fallback")
+    if task.kind is Kind.EITHER:
+        challenge, fallback = _of_either(challenge, fallback)
     return Check(
         program=decoded(row["program"]),
         limits=Limits(
@@ -160,14 +165,14 @@ def _check(row: DictRow) -> Check:
             memory_mib=row["memory_mib"],
         ),
         submitted=tuple((start, end) for start, end in row["submitted"]),
-        challenge=None if row["challenge"] is None else _challenge(row),
+        challenge=challenge,
         assurance=Assurance.stored(
             tier=row["tier"],
             native=row["native"],
             axioms=row["axioms"] if task.axioms is None else task.axioms,
             policy=row["policy"],
         ),
-        fallback=_other(row, "fallback"),
+        fallback=fallback,
         restated=_other(row, "restated"),
         goals=row["goals"],
         stop_at_error=row["stop_at_error"],
@@ -184,14 +189,26 @@ def _other(row: DictRow, name: str) -> Fallback | None:
     return Fallback(program=decoded(row[name]), submitted=submitted)
 
 
-def _challenge(row: DictRow) -> Challenge:
+def _challenge(row: DictRow, asks: Kind) -> Challenge:
     return Challenge(
-        program=decoded(row["challenge"]), name=row["challenge_name"], context_end=row["context_end"]
+        program=decoded(row["challenge"]),
+        name=row["challenge_name"],
+        context_end=row["context_end"],
+        negates=asks is Kind.DISPROVE,
     )
+
+
+def _of_either(negation: Challenge | None, fallback: Fallback | None) -> tuple[Challenge, Fallback | None]:
+    """Return the statement's challenge, and the program for the negation's, which is the stored one."""
+    stated = None if negation is None else negated_by(negation.program)
+    if negation is None or stated is None:
+        raise ValueError("the check has no negation")
+    other = fallback and replace(fallback, challenge=replace(negation, negates=True))
+    return replace(negation, program=stated), other
 
 
 def _statement(report: Report, verdict: Verdict) -> str | None:
     """Return whether the statement was compared, None for a rejected proof without an audit."""
-    if verdict.outcome is Outcome.PROVED:
+    if verdict.outcome in (Outcome.PROVED, Outcome.DISPROVED):
         return report.statement
     return None if report.audit is None else report.audit.statement

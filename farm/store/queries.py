@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from psycopg.rows import DictRow
 from sqlalchemy import Engine, RowMapping, text
 
+from farm.assembly.negation import negated_by
 from farm.characters import decoded, storable
 from farm.errors import ServerDown, UnknownRun, gone
 from farm.judging.advisories import advisories
@@ -24,7 +25,7 @@ from farm.store.environments import Pending, ServedEnvironment
 from farm.store.postgres import reaching, single
 from farm.store.records import LAST_LINE, SHOWN_STATUS, Item, Judged, judged, judged_items
 from farm.store.workers import pending_of
-from farm.task import Task
+from farm.task import Kind, Task
 
 if TYPE_CHECKING:
     import psycopg
@@ -598,8 +599,11 @@ class Queries:
         if not rows:
             return None
         found, task = rows[0], Task.read(rows[0]["task"])
+        challenge = decoded(found["source"])
+        if task.kind is Kind.EITHER:  # the store has the negation's
+            challenge = negated_by(challenge) or challenge
         return StatedLine(
-            challenge=decoded(found["source"]),
+            challenge=challenge,
             name=found["challenge_name"] or "",
             axioms=tuple(found["axioms"] if task.axioms is None else task.axioms),
             native=found["native"],

@@ -29,7 +29,7 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Verdict
 from farm.kinds import Kind
 from farm.log import logger
-from farm.store import waiting
+from farm.store import contradictions, waiting
 from farm.store.attempt import Claim, Decision, Hold, Released, unread
 from farm.store.environments import Served
 from farm.store.new_lines import TEXT_COLUMNS
@@ -48,6 +48,9 @@ _log = logger(__name__)
 #: Number of attempts in which the farm itself fails, after which a check ends as `judge_error`.
 MAX_FAILURES = 3
 
+#: The outcomes that decide a statement.
+_DECIDED = (Outcome.PROVED, Outcome.DISPROVED)
+
 #: Most claims in a row that return nothing but checks which this release cannot read.
 _MOST_CLAIMS = 100
 
@@ -59,7 +62,7 @@ _FRESH_SECONDS = 1.0
 class Recorded:
     """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew.
 
-    Of those that are `proved`, the rivals are still to be stopped.
+    Of those that are `proved`, or disproved, the rivals are still to be stopped.
     """
 
     check_ids: frozenset[int]
@@ -506,8 +509,25 @@ class Store:
             done = {row["id"]: verdicts[_hold(row)] for row in rows}
             chance = [id_ for id_, verdict in done.items() if verdict.by_chance]
             anew = waiting.part(cursor, chance) if chance else 0
-        proved = tuple(id_ for id_, verdict in done.items() if verdict.outcome is Outcome.PROVED)
+        proved = tuple(id_ for id_, verdict in done.items() if verdict.outcome in _DECIDED)
         return Recorded(check_ids=frozenset(done), anew=anew, proved=proved)
+
+    def contradicted(self, decided: Sequence[tuple[Claim, Decision]]) -> Mapping[int, Verdict]:
+        """Return the verdicts that replace these, of statements that are proved and disproved by now.
+
+        Those of other lines are replaced, too. To be called when the verdicts are recorded, before anybody is
+        told of them: of two that are recorded at the same moment, the later call sees both.
+        """
+        asked = contradictions.asked_of(decided)
+        if not asked:
+            return {}
+        with single(self.engine) as cursor:
+            found = contradictions.contrary(cursor, asked)
+        if not found:
+            return {}
+        with self.transaction() as connection:
+            said = contradictions.take_back(connection, found)
+        return dict.fromkeys(found, said)
 
     def stop_rivals(self, proved: Sequence[int]) -> None:
         """Cancel the rest of the groups that these checks are the first proofs of, where a run asks for that.

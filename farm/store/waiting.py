@@ -71,7 +71,7 @@ _LOST_TO_CHECKS = text(
             ) AS judged, LATERAL (
                 SELECT * FROM jobs WHERE check_id = done.id OFFSET 0
             ) AS line
-            WHERE verdict = 'proved' AND races AND coalesce(group_name, name) <> ''
+            WHERE verdict IN ('proved', 'disproved') AND races AND coalesce(group_name, name) <> ''
         """,
         rivals="""
             won JOIN LATERAL (
@@ -88,7 +88,7 @@ _LOST_IN_RUN = text(
         won="""
             SELECT DISTINCT coalesce(group_name, name) AS rivals FROM jobs, LATERAL (
                 SELECT FROM verdicts
-                WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' LIMIT 1
+                WHERE verdicts.check_id = jobs.check_id AND verdict IN ('proved', 'disproved') LIMIT 1
             ) AS proof
             WHERE run_id = :run_id AND races AND coalesce(group_name, name) <> ''
         """,

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from processes import CODE, PATIENCE
-from trainer_service import Served, service
 
-from farm.assembly.negation import negation_of
-from farm.client import Client
+from farm.assembly.challenge import challenge_to
+from farm.assembly.negation import negated_by, negation_of
 from farm.judging.assurance import Assurance
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, judge
@@ -28,12 +22,6 @@ from farm.manifest.entry import Entry
 FALSE = "theorem t (p : Prop) : p := by"
 TRUE = "theorem t (p : Prop) (h : p) : p := by"
 DISPROOF = "intro h\nexact h False"
-
-
-@pytest.fixture(scope="module")
-def served(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with service(farm, tmp_path_factory.mktemp("serve")) as found:
-        yield found
 
 
 def judged(checker: Checker, core: LeanEnvironment, statement: str, answer: str, above: str = "") -> Report:
@@ -163,30 +151,21 @@ def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_the_documented_disproof_prints_what_the_page_says(farm: Command, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "use" / "tasks.md").read_text()
-    script = tmp_path / "example.py"
-    example = page.partition("## Disproofs")[2].partition("```python\n")[2]
-    script.write_text(example.partition("```")[0])
-    environment = {**farm.environment, "PYTHONPATH": CODE}
-    said = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    assert (said.stdout, said.returncode) == ("proved\nrejected\n", 0), said.stderr
-
-
-def test_items_are_negated_over_http(served: Served) -> None:
-    item = {"header": HEADER, "formal_statement": FALSE, "generation": DISPROOF, "name": "t"}
-    with Client(served.options["url"], token=served.options["token"], deadline=120 * PATIENCE) as client:
-        accept = ("forgeable",)
-        disproof = client.check({**item, "negate": True}, accept=accept)
-        proof = client.check(item, accept=accept)
-        trick = client.check({**item, "negate": True, "generation": "intro h\nexact t False"}, accept=accept)
-    assert (disproof.verdict, disproof.reward) == ("proved", 1.0)
-    assert proof.verdict == "rejected"
-    assert (trick.weaker[:1], trick.reward) == (("sorry",), 0.0)
-    headers = {"Authorization": f"Bearer {served.options['token']}"}
-    for wrong in (
-        {"program": "x", "negate": True},
-        {**item, "formal_statement": "example : False := by", "negate": True},
-    ):
-        answer = httpx.post(f"{served.options['url']}/v1/batches", json={"items": [wrong]}, headers=headers)
-        assert (answer.status_code, "negate needs" in answer.text) == (422, True), answer.text
+@pytest.mark.parametrize(
+    ("statement", "above"),
+    [
+        (FALSE, ""),
+        ("theorem «a b» (p : Prop) : p", ""),
+        ("theorem negation : False -- a comment", ""),
+        (FALSE, f"{HEADER}\n/-- About t. -/"),
+        (FALSE, f"{HEADER}\nnamespace A\nopen A in"),
+    ],
+)
+def test_a_challenge_and_that_of_its_negation_determine_each_other(statement: str, above: str) -> None:
+    header = "" if above else HEADER
+    stated, negation = challenge_to(header, statement, above), negation_of(header, statement, above)
+    assert stated
+    assert negation
+    assert negation.challenge == challenge_to("", negation.formal_statement, negation.context)
+    assert negated_by(negation.challenge.program) == stated.program
+    assert negated_by(stated.program) is None

@@ -105,11 +105,11 @@ def test_items_are_one_or_some(items: object) -> None:
     ("item", "path"),
     [
         ({}, ()),
-        (STATED, ()),
         ({"program": None}, ()),
         ({"proof": "rfl"}, ()),
         ({"generation": "rfl"}, ()),
         (ONE | {"proof": "rfl"}, ()),
+        (STATED, ()),
         (STATED | {"proof": "rfl", "generation": "rfl"}, ()),
         ("theorem", ()),
         (None, ()),

@@ -10,9 +10,11 @@ from farm.judging.audit import ADMITTED, COMPARED, UNCHECKED
 from farm.judging.reward import UNKNOWN, WEAKER, Worth, worth
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
+from farm.task import Kind
 
 #: Outcomes that say nothing about an answer.
 UNKNOWN_ENDS = (Outcome.JUDGE_ERROR, Outcome.STATED)
+SOME_PROOF = (Outcome.PROVED, Outcome.DISPROVED, Outcome.PARTIAL)
 STATEMENTS = (COMPARED, UNCHECKED, None)
 TRUSTS = ((), ("the compiler",), ("the compiler", "unsafe"), (ADMITTED,), ("the compiler", ADMITTED))
 #: Each level, and whether a proof could forge its verdicts.
@@ -67,11 +69,28 @@ def test_a_proof_that_lacks_only_the_machine_s_walls_is_worth_nobody_knows_what(
             assert of("proved", facts, accept).reward == (None if lacking == {"forgeable"} else 0.0)
 
 
-@pytest.mark.parametrize(
-    "outcome", [each for each in Outcome if each not in (Outcome.PROVED, Outcome.PARTIAL, *UNKNOWN_ENDS)]
-)
+@pytest.mark.parametrize("outcome", [each for each in Outcome if each not in (*SOME_PROOF, *UNKNOWN_ENDS)])
 def test_no_proof_is_worth_0_whatever_is_accepted(outcome: str) -> None:
     assert {of(outcome, facts, accept) for facts, accept in product(FACTS, ACCEPTS)} == {Worth(reward=0.0)}
+
+
+@pytest.mark.parametrize("asks", [Kind.PROVE, Kind.DISPROVE, Kind.EITHER])
+def test_a_disproof_is_worth_a_proof_where_it_is_asked_for_and_else_where_it_is_accepted(asks: Kind) -> None:
+    for facts, accept in product(FACTS, ACCEPTS):
+        tier, statement, trusts, isolation = facts
+        found = worth(
+            "disproved",
+            tier=tier,
+            statement=statement,
+            trusts=trusts,
+            isolation=isolation,
+            accept=accept,
+            asks=asks,
+        )
+        weak = lacks(*facts) | (set() if asks is Kind.DISPROVE else {"disproof"})
+        lacking = weak - set(accept)
+        assert set(found.weaker) == weak
+        assert found.reward == (1.0 if not lacking else None if lacking == {"forgeable"} else 0.0)
 
 
 def test_a_partial_proof_is_worth_its_share_where_that_and_all_that_it_lacks_is_accepted() -> None:

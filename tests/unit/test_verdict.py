@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reports import CLEAN, SEALED, with_facts
 
-from farm.judging.audit import ADMITTED, Audit, Replay, against
+from farm.judging.audit import ADMITTED, Audit, Replay, Stated, against
 from farm.judging.ending import needs_seal
 from farm.judging.places import Place, at_line
 from farm.judging.report import Answer, Execution, Message, Report
@@ -54,6 +54,9 @@ def replayed(accepted: bool, said: str = "") -> dict[str, object]:
 
 def rechecked(accepted: bool, said: str = "") -> dict[str, object]:
     return sealed(second=Replay(accepted=accepted, said=said, checker="leanchecker"))
+
+
+STATED = Stated(type_sha256="0" * 64)
 
 
 def finding(word: str) -> Audit:
@@ -184,6 +187,17 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("refused by the kernel, tier audit", {"tier": "audit", **replayed(False, "no")}, Reason.KERNEL),
     ("accepted by two kernels", rechecked(True), Reason.OK),
     ("accepted by one kernel of two", rechecked(False, "no"), Reason.KERNELS_DISAGREE),
+    ("a negation", {"negates": True, **sealed()}, Reason.DISPROVED),
+    ("a negation by a sorry", {"negates": True, **sealed(rests_on_sorry_of=("t",))}, Reason.HAS_SORRY),
+    ("a negation, not compared", {"negates": True, **sealed(statement="unchecked")}, Reason.AUDIT),
+    ("a negation on the tier lean", {"negates": True, "audit": None, "tier": "lean"}, Reason.AUDIT),
+    ("both", {"negates": True, "contradicts": True, **sealed()}, Reason.CONTRADICTION),
+    ("neither", {"negates": True, "contradicts": True, "audit": finding("axiom")}, Reason.AXIOM),
+    ("a statement", {"states": True, **sealed(stated=STATED)}, Reason.STATED),
+    ("with its sorry", {"states": True, "messages": (SORRY,), **sealed(stated=STATED)}, Reason.STATED),
+    ("no statement", {"states": True, "audit": finding("bad_challenge")}, Reason.AUDIT),
+    ("a statement without facts", {"states": True, **sealed()}, Reason.NO_REPLY),
+    ("a statement on the tier lean", {"states": True, "audit": None, "tier": "lean"}, Reason.NO_REPLY),
     ("nothing to compare with", sealed(statement="unchecked"), Reason.OK),
     ("with trust in the compiler", sealed(trusts=["the compiler"]), Reason.OK),
     ("no audit", {"audit": None}, Reason.NO_REPLY),
@@ -252,7 +266,7 @@ def test_only_what_would_come_out_the_same_again_is_reproducible(reason: Reason)
 
 @pytest.mark.parametrize("reason", Reason)
 def test_only_a_failure_that_may_pass_is_tried_again(reason: Reason) -> None:
-    final = {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED}
+    final = {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.CONTRADICTION, Reason.ANSWER_UNDECIDED}
     expected = OUTCOMES[reason] is Outcome.JUDGE_ERROR and reason not in final
     assert Verdict(outcome=OUTCOMES[reason], reason=reason, detail="").is_tried_again is expected
 

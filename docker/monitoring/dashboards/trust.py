@@ -147,7 +147,7 @@ FROM report.lines JOIN (
     SELECT run_id, created_at FROM report.runs
     WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS runs USING (run_id)
-WHERE reason IN ('kernels_disagree', 'bad_challenge') ORDER BY 1 DESC LIMIT 100
+WHERE reason IN ('kernels_disagree', 'contradiction', 'bad_challenge') ORDER BY 1 DESC LIMIT 100
 """),
         width=24,
     ),

@@ -13,6 +13,7 @@ from typing import NamedTuple, NoReturn
 from farm.assembly.faults import ForeignStatement, StatementFault
 from farm.assembly.program import Program
 from farm.assembly.segments import Segment, starts_in
+from farm.assembly.tasked import NoTask, program_of, stated_by
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.submit_options import SubmitOptions
@@ -29,6 +30,7 @@ from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 from farm.systems.known import system
 from farm.task import OF_ANSWERS, UNAUDITED
+from farm.task import Kind as Asks
 
 #: Length of statements, header included, and number of statements whose challenge is cached.
 _REMEMBERED_CHARACTERS, _REMEMBERED = 8192, 1024
@@ -96,7 +98,7 @@ class Preparer:
             piece.path,
             enumerate(io.BytesIO(piece.text), piece.first),
             reassemble=self._options.assembly.reassemble,
-            may_lack_answer=self._options.no_answer == "reject",
+            may_lack_answer=self._options.no_answer == "reject" or self._options.task.kind is Asks.STATEMENT,
         )
 
     def prepared(self, entry: Entry) -> NewLine:
@@ -105,14 +107,15 @@ class Preparer:
         self._require(environment, entry)
         self._require_group(entry)
         kind = self._kinds[environment]
-        task = self._task(entry, kind)
-        stated, program, unusable = self._assembled(entry, kind)
+        task, asks = self._task(entry, kind), entry.task.within(self._options.task).kind
+        self._require_answer(entry, asks)
+        stated, program, unusable = self._assembled(entry, kind, asks)
         source, verdict = _encoded(program)
         if unusable is not None:
             verdict = unusable
         elif stated is not None and not stated.is_readable:
             verdict = UNREADABLE_STATEMENT
-        elif entry.lacks_answer:
+        elif entry.lacks_answer and asks is not Asks.STATEMENT:
             verdict = LACKS_ANSWER
         if verdict is not None:  # no other program will be tried
             program = replace(program, restated=None, fallback=None)
@@ -167,11 +170,20 @@ class Preparer:
             self._refuse(entry, asked[0], f"lines of {kind} cannot ask for this", remedy)
         if audited and self._options.assurance.tier == Tier.LEAN:
             self._refuse(entry, audited, *UNAUDITED)
+        other = "hole" if entry.hole is not None and whole.kind is not Asks.PROVE else whole.excluded
+        if other is not None:
+            self._refuse(entry, other, f"the task {whole.kind} has no such demand", "leave it out")
         if of_statement and not entry.formal_statement.strip():
             self._refuse(
                 entry, of_statement, "this line has no formal_statement", "add the statement, or leave it out"
             )
         return task
+
+    def _require_answer(self, entry: Entry, asks: Asks) -> None:
+        """Raise `ManifestError` for a line that needs an answer and has none, unless the run rejects it."""
+        if entry.lacks_answer and asks is not Asks.STATEMENT and self._options.no_answer != "reject":
+            remedy = "give the line a generation, or the task statement"
+            self._refuse(entry, "generation", "missing or null", remedy)
 
     def _refuse(self, entry: Entry, field: str, problem: str, remedy: str) -> NoReturn:
         raise ManifestError(entry.path, problem, remedy=remedy, line=entry.line, field=field)
@@ -199,11 +211,18 @@ class Preparer:
                 field=where,
             )
 
-    def _assembled(self, entry: Entry, kind: str) -> Assembled:
-        """Assemble an entry; raises `ManifestError` for a statement of a system that no farm has."""
+    def _assembled(self, entry: Entry, kind: str, asks: Asks) -> Assembled:
+        """Assemble an entry; raises `ManifestError` for a statement of which nothing can be asked."""
+
+        def assemble(entry: Entry) -> Program:
+            return system(kind).assemble(entry, self._options.assembly)
+
         try:
-            return Assembled(self._stated(entry, kind), system(kind).assemble(entry, self._options.assembly))
-        except ForeignStatement as fault:
+            stated = self._stated(entry, kind)
+            if asks is Asks.PROVE:
+                return Assembled(stated, assemble(entry))
+            return Assembled(_of_task(entry, asks, stated), program_of(entry, asks, assemble))
+        except (ForeignStatement, NoTask) as fault:
             raise ManifestError(
                 entry.path, str(fault), remedy=fault.remedy, line=entry.line, field=fault.field
             ) from fault
@@ -223,6 +242,19 @@ class Preparer:
                 field="formal_statement",
             )
         return stated
+
+
+def _of_task(entry: Entry, asks: Asks, stated: StoredChallenge | None) -> StoredChallenge | None:
+    """Return the challenge that is stored for a line with a task: the negation's, where it needs one.
+
+    For a line that allows either, it has the name of the statement, whose own challenge begins it.
+    """
+    own, negation = stated_by(entry, asks)
+    if stated is None or negation is None:
+        return stated
+    source = encoded(negation.program)
+    name = own.name if asks is Asks.EITHER else negation.name
+    return stated._replace(sha256=sha256(source).digest(), source=source, name=name)
 
 
 def _unusable(entry: Entry, fault: StatementFault) -> Assembled:

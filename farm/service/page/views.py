@@ -94,8 +94,8 @@ def place(words: str) -> LinePlace | None:
 
 
 def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
-    """Return the doubts about a *proved*, as sentences."""
-    if verdict.outcome != "proved":
+    """Return the doubts about a *proved* or *disproved*, as sentences."""
+    if verdict.outcome not in ("proved", "disproved"):
         return []
     trusted = [what for what in verdict.trusts if what != ADMITTED]
     holes = ", ".join(known.id for known in advisories(verdict.toolchain) or ())

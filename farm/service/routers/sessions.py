@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
@@ -29,12 +29,16 @@ Tactics = Annotated[list[requests.Text], Field(min_length=1, max_length=wire.MOS
 
 
 class Opening(requests.Exact):
-    """What a session is opened on: a `formal_statement`, or a `program` whose sorries are the open places."""
+    """What a session is opened on: a `formal_statement`, or a `program` whose sorries are the open places.
+
+    With the `task` disprove the session is on the statement's negation.
+    """
 
     program: requests.Text = ""
     header: requests.Text = ""
     context: requests.Text = ""
     formal_statement: requests.Text = ""
+    task: Literal["prove", "disprove"] = "prove"
     environment: requests.Word | None = None
 
     @model_validator(mode="after")
@@ -143,6 +147,7 @@ async def open_session(opening: Opening, backend: TheBackend, key: Submitter) ->
         header=opening.header,
         context=opening.context,
         formal_statement=opening.formal_statement,
+        task=opening.task,
     )
     item = opening.model_dump(exclude={"environment"})
     kept, roots = await backend.open_session(program, opening.environment, item, key)
@@ -207,7 +212,7 @@ async def get_state(session: str, state: str, backend: TheBackend, key: Reader) 
 async def prove(
     request: Request, session: str, proving: Proving, backend: TheBackend, key: Submitter
 ) -> Response:
-    """Have the whole text of a state checked and sealed like any proof; only that says `proved`."""
+    """Have the whole text of a state checked and sealed like any proof; only the seal says `proved`."""
     environment, item = await backend.session_item(session, proving.states, key)
     batch = requests.batch_of(
         [item], {"environment": environment, "timeout": proving.timeout, "priority": "interactive"}, 0

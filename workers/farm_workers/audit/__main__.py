@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from farm_workers.audit.answers import AnswerRules
-from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all
+from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module, opened_module
 from farm_workers.audit.findings import Findings, malformed
 from farm_workers.audit.holes import judge_hole
@@ -64,6 +64,8 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         forbidden=arguments.forbidden,
     )
     with opened_module(arguments.submission) as submission:
+        if arguments.states:
+            return audit_statement(submission, rules, written=submission, ends=arguments.ends)
         if arguments.challenge is None:
             target = arguments.target
             if target is not None:
@@ -179,6 +181,9 @@ def _parser() -> argparse.ArgumentParser:
         "--declared",
         type=Path,
         help="file with the names that a program declares, by Lean's list, one per line",
+    )
+    parser.add_argument(
+        "--states", action="store_true", help="the file is a challenge: print the facts of its statement"
     )
     parser.add_argument("--native", action="store_true", help="trust the compiler, as native_decide does")
     parser.add_argument(

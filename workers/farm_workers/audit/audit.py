@@ -7,16 +7,17 @@ kernel. The audit looks at names, statements, axioms and kinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from farm_workers.audit.admitted import sorries
 from farm_workers.audit.answer_forms import faults
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
+from farm_workers.audit.digest import statement_digest
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.families import require_families
-from farm_workers.audit.findings import Findings, ModuleFinding, Word, found
+from farm_workers.audit.findings import Findings, ModuleFinding, Stated, Word, found
 from farm_workers.audit.forbidden import forbidden_uses
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
@@ -141,6 +142,50 @@ def audit_all(submission: Module, rules: Rules) -> Findings:
         roots = [name for name in submission.names if not is_made_to_run(submission, name)]
         reach = _rests_on(case, roots, None)
     return _result(case, None, [*findings, *reach.findings], reach)
+
+
+def audit_statement(
+    module: Module, rules: Rules, *, written: Module, ends: tuple[int, int] | None = None
+) -> Findings:
+    """Return the facts of the statement that a challenge's own module leaves open; nothing is proved.
+
+    The statement is the last theorem, or the one that ends at this line and column, by the places in the
+    module as Lean has `written` it: a rebuilt one has none. Its sorries, its axioms and other theorems that
+    the module leaves open are facts and no faults.
+    """
+    case = _case(module, None, rules)
+    findings, stated, target = list(_files(module, None)), None, None
+    if not findings:
+        findings += _declared(case)
+        target, sentence = target_of(written, ends)
+        constant = None if target is None else module.constant(target)
+        if constant is None:
+            findings.append(found(Word.BAD_CHALLENGE, None, sentence))
+        else:
+            stated = _stated_by(case, constant)
+    return replace(_result(case, target, findings, _Reach()), stated=stated)
+
+
+def _stated_by(case: _Case, target: Constant) -> Stated:
+    """Return the facts of a theorem's statement."""
+    module, rules = case.submission, case.rules
+    direct = Walk(case.reading).constants(target.type)[0]
+    reached = below(module, case.reading, target.type)
+    own = {name for name in reached if name in module.names}
+    axioms = {name for name in own if module.kind(name) is ConstantKind.AXIOM}
+    is_axiom = rules.is_imported_axiom or KNOWN_AXIOMS.__contains__
+    axioms |= {name for name in reached - own if is_axiom(name)}.union(
+        *(rules.above.get(name, ()) for name in reached)
+    )
+    sorries = {name for name, _ in _admitted(case) if name in own}
+    sorries |= {target.name} if SORRY in direct else set()
+    return Stated(
+        type_sha256=statement_digest(module, case.reading, target, own),
+        axioms=tuple(sorted(axioms - {SORRY}, key=shown)),
+        sorries=tuple(sorted(sorries, key=shown)),
+        constants=tuple(sorted(own, key=shown)),
+        left_open=tuple(sorted({*left_open(module)} - {target.name}, key=shown)),
+    )
 
 
 def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> _Case:

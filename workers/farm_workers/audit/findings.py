@@ -79,6 +79,31 @@ def found(word: Word, name: Name | None, sentence: str) -> ModuleFinding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """The facts of a statement alone.
+
+    `axioms` and `sorries` are those that its type reaches, `constants` those of the module among what it
+    reaches, and `left_open` other theorems that the module leaves open.
+    """
+
+    type_sha256: str
+    axioms: tuple[Name, ...] = ()
+    sorries: tuple[Name, ...] = ()
+    constants: tuple[Name, ...] = ()
+    left_open: tuple[Name, ...] = ()
+
+    def facts(self) -> dict[str, object]:
+        """Return as JSON the fields of `farm.judging.audit.Stated` that the module decides."""
+        return {
+            "type_sha256": self.type_sha256,
+            "axioms": _all_shown(self.axioms[:MOST_NAMES]),
+            "sorries": _all_shown(self.sorries[:MOST_NAMES]),
+            "constants": _all_shown(self.constants[:MOST_NAMES]),
+            "left_open": _all_shown(self.left_open[:MOST_FINDINGS]),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
     """The findings of an audit, and its extent.
 
@@ -89,7 +114,8 @@ class Findings:
     does not mention. `permitted` are the constants with a sorry that the task permits, and `standings` those
     of parts and declarations. `answers` are the definitions that the challenge leaves open and the module
     gives; `believes_answer` means that nothing was demanded of them. `not_checked` has a sentence for each
-    property that could not be checked because the facts for it were missing.
+    property that could not be checked because the facts for it were missing. `stated` are the facts of a
+    statement that was examined alone.
     """
 
     target: Name | None
@@ -112,6 +138,7 @@ class Findings:
     trusts_compiler: bool = False
     answers: tuple[Name, ...] = ()
     believes_answer: bool = False
+    stated: Stated | None = None
 
     @property
     def accepted(self) -> bool:
@@ -149,6 +176,7 @@ class Findings:
             "permitted": _all_shown(self.permitted[:MOST_NAMES]),
             **({} if self.standings is None else self.standings.facts()),
             "answers": [{"name": shown(name)} for name in self.answers[:MOST_FINDINGS]],
+            "stated": None if self.stated is None else self.stated.facts(),
         }
 
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, Program, assemble
+from farm.assembly.tasked import program_of, stated_by
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check, Fallback
 from farm.limits import Limits
 from farm.manifest.entry import Entry
-from farm.task import Task
+from farm.task import Kind, Task
 
 
 def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
     """Return the check of a line, with the programs that are tried if its first one does not compile."""
-    program = assemble(entry, AssemblyOptions())
+    assembled = partial(assemble, options=AssemblyOptions())
+    program, asks = assembled(entry), entry.task.kind
     if entry.task.axioms is not None:
         assurance = replace(assurance, axioms=entry.task.axioms)
     challenge = challenge_to(entry.header, entry.formal_statement, entry.context)
+    fallback = _other(program.fallback)
+    if asks is not Kind.PROVE:
+        program = program_of(entry, asks, assembled)
+        stated, negation = stated_by(entry, asks)
+        challenge = negation if asks is Kind.DISPROVE else stated
+        fallback = _other(program.fallback)
+        if asks is Kind.EITHER and fallback is not None:
+            fallback = replace(fallback, challenge=negation)
     return Check(
         program=program.text,
         limits=limits,
@@ -26,7 +37,7 @@ def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
         challenge=challenge,
         assurance=assurance,
         restated=_other(program.restated),
-        fallback=_other(program.fallback),
+        fallback=fallback,
         context_end=challenge.context_end if challenge else 0,
         task=entry.task_in(Task()),
     )

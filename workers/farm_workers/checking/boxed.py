@@ -107,7 +107,7 @@ class Boxed:
             _write(shown / name, content)
         words = [str(shown / _MODULE), "--axioms", ",".join(assurance.axioms)]
         words += ["--imported", str(shown / _NAMES), "--imported-axioms", str(shown / _AXIOMS)]
-        words += ["--native"] * assurance.native
+        words += ["--native"] * assurance.native + ["--states"] * sealable.states
         words += _asked(sealable, shown)
         if sealable.forbidden:
             words += ["--forbidden", ",".join(sealable.forbidden)]

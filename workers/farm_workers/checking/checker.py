@@ -9,6 +9,7 @@ from pathlib import Path
 from farm.judging.audit import Audit
 from farm.judging.job import Check
 from farm.judging.report import Report
+from farm.task import Kind
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
@@ -20,12 +21,14 @@ from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.fallback import Fallbacks
 from farm_workers.checking.forbidding import Forbidding, LimitReached
+from farm_workers.checking.negation import judged_as_both
 from farm_workers.checking.policy import screened
 from farm_workers.checking.sealing import Sealing
 from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
+from farm_workers.checking.statements import Statements
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FORKED
@@ -77,6 +80,7 @@ class Checker:
         self._second_kernel = SecondKernel(boxed)
         self._forbidding = Forbidding(self._runner)
         self._blame = Blame(challenges)
+        self._statements = Statements(self._compiling, self._stated, self._fallbacks.judged)
 
     def __enter__(self) -> Checker:
         return self
@@ -116,11 +120,18 @@ class Checker:
         `cancelled` is polled; once it returns true, the check ends and its report has a box error. `keep` is
         called with the module that the kernel was given, whole and readable by others, if a seal accepts it.
 
-        The stages are called here and in the next two methods: fallback; policy and context; compile, seal
-        and second kernel, or blame.
+        The stages are called here and in the next two methods: fallback, for a statement and its negation or
+        for a statement alone; policy and context; compile, seal and second kernel, or blame.
         """
         candidate = Candidate.of(check, environment, cancelled, way)
-        return self._fallbacks.judged(candidate if keep is None else replace(candidate, keep=keep))
+        if keep is not None:
+            candidate = replace(candidate, keep=keep)
+        if check.task.kind is Kind.STATEMENT:
+            return self._statements.examined(candidate)
+        if check.task.kind is Kind.EITHER:
+            return judged_as_both(self._fallbacks.judged, candidate)
+        report = self._fallbacks.judged(candidate)
+        return replace(report, negates=True) if check.task.kind is Kind.DISPROVE else report
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""
@@ -146,6 +157,11 @@ class Checker:
             if compiled.needs_seal:
                 return compiled.audited(lambda: self._audited(compiled))
         return self._blame.blamed(compiled)
+
+    def _stated(self, compiled: Compiled) -> Audit:
+        """Have the module of a statement alone sealed, for its facts."""
+        sealed = self._sealing.sealed(compiled, states=True)
+        return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
     def _audited(self, compiled: Compiled) -> Audit:
         sealed = self._forbidding.held(compiled, self._sealing.sealed(compiled))

@@ -11,7 +11,7 @@ from farm_workers.checking.candidates import first_stating, may_do_better
 from farm_workers.checking.stages import Candidate, JudgedCandidate
 
 #: A check's next program is not compiled with less remaining time.
-_LEAST_SECONDS = 0.1
+LEAST_SECONDS = 0.1
 
 
 class Fallbacks:
@@ -30,7 +30,7 @@ class Fallbacks:
         left = [other for _, other in others]
         begun = own if first is own.check else own.instead(first)
         judged = self._judge(begun.with_others(left))
-        if not own.check.others:
+        if not others:
             return judged.report
         run = judged.report.run
         for preamble, other in others:
@@ -39,7 +39,7 @@ class Fallbacks:
                 break
             left = left[1:]
             counted, judged = preamble, self._judge(following.with_others(left))
-            run = _both(run, judged.report.run)
+            run = both(run, judged.report.run)
         return replace(judged.report, preamble=counted, run=run)
 
 
@@ -52,14 +52,15 @@ def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
     limits, granted = check.limits, judged.candidate.question.limits
     wall = min(limits.wall_seconds, granted.wall_seconds - run.wall_seconds)
     cpu = min(limits.cpu_seconds, granted.cpu_seconds - run.cpu_seconds)
-    if min(wall, cpu) < _LEAST_SECONDS or not may_do_better(check, other, judged.report):
+    if min(wall, cpu) < LEAST_SECONDS or not may_do_better(check, other, judged.report):
         return None
     remaining = replace(limits, wall_seconds=wall, cpu_seconds=cpu)
     following = replace(check, program=other.program, submitted=other.submitted, limits=remaining)
     return judged.candidate.instead(following)
 
 
-def _both(first: Execution, last: Execution) -> Execution:
+def both(first: Execution, last: Execution) -> Execution:
+    """Return the last of two runs with the time of both."""
     return replace(
         last,
         wall_seconds=first.wall_seconds + last.wall_seconds,

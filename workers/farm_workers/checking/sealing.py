@@ -45,8 +45,10 @@ class Sealing:
     def __init__(self, seals: Seals, boxed: Boxed, challenges: Challenges) -> None:
         self._seals, self._boxed, self._challenges = seals, boxed, challenges
 
-    def sealed(self, compiled: Compiled) -> Sealed:
+    def sealed(self, compiled: Compiled, *, states: bool = False) -> Sealed:
         """Return the audit of a candidate's module, with the kernel's answer on the tier kernel.
+
+        With `states` the program is the challenge itself, and the audit has the facts of its statement.
 
         Raises BadChallenge for a statement that Lean refuses, KernelLimit if audit or kernel exceed a limit,
         BoxFailed when the farm fails, and NotShared if a shared context has no image to seal below it.
@@ -56,7 +58,7 @@ class Sealing:
             return Sealed(audit=_NO_MODULE)
         if question.keeps_examples and reply.report.way != FORKED and reply.declared is None:
             return Sealed(audit=_NOT_LISTED)
-        sealable = self._sealable(compiled, reply.module)
+        sealable = self._sealable(compiled, reply.module, states=states)
         with tracing.step("farm.seal"):
             sealed = self._forked_or_boxed(sealable)
         candidate = compiled.candidate
@@ -64,23 +66,27 @@ class Sealing:
             candidate.keep(sealed.module)
         return sealed if candidate.needs_second_kernel else replace(sealed, module=None)
 
-    def _sealable(self, compiled: Compiled, module: BinaryIO) -> Sealable:
+    def _sealable(self, compiled: Compiled, module: BinaryIO, *, states: bool) -> Sealable:
         """Return the module to seal, with its compiled statement; raises BadChallenge and BoxFailed."""
         candidate = compiled.candidate
         check, question, shared = candidate.check, candidate.question, candidate.shared
-        challenge = self._statement(candidate)
+        challenge = None if states else self._statement(candidate)
         stated = check.program if check.challenge is None else check.challenge.program
+        assurance, answers = candidate.assurance, asked(check.task, challenge, check.challenge)
+        if check.challenge is not None and check.challenge.negates:  # the statement stands above, admitted
+            assurance, answers = replace(assurance, requires_all_parts=False), None
         return Sealable(
             module=module.fileno(),
             challenge=challenge,
             stated=stated,
-            assurance=candidate.assurance,
+            assurance=assurance,
             question=question,
             context=b"" if shared is None else shared.context,
             declared=compiled.reply.declared,
             returns_module=candidate.needs_whole_module,
             task=check.task,
-            answers=asked(check.task, challenge, check.challenge),
+            answers=answers,
+            states=states,
             parent=self._parent(candidate),
             hole=None if check.task.fills is None else _hole(check.task.fills, check.program),
             forbidden=() if candidate.bans is None else candidate.bans.constants,

@@ -80,7 +80,8 @@ class Sealable:
     Lean drops some. With `returns_module` the rebuilt module is returned with its audit. `answers` are the
     definitions that the module may give, and the demands on them, None if there are none. For an answer to
     one hole of several, `parent` is the compiled module of the program with all of them, and `hole` the line
-    and column of that one. `forbidden` are constants that the proof must not reach.
+    and column of that one. `forbidden` are constants that the proof must not reach. With `states` the module
+    is the statement's own, of which only the facts are asked.
     """
 
     module: int
@@ -93,6 +94,7 @@ class Sealable:
     returns_module: bool = False
     task: Task = field(default_factory=Task)
     answers: AnswersAsked | None = None
+    states: bool = False
     parent: bytes | None = None
     hole: tuple[int, int] | None = None
     forbidden: Sequence[str] = ()
@@ -106,7 +108,7 @@ class Sealable:
     @property
     def ends(self) -> tuple[int, int] | None:
         """The end of the statement: line, from 1, and column, from 0; None without a statement."""
-        if self.challenge is None:
+        if self.challenge is None and not self.states:
             return None
         text = self.stated.rstrip()
         return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
@@ -186,6 +188,7 @@ class Seals:
             "answers": sealable.answers,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
+            "states": sealable.states,
             "accounts": sealable.question.keeps_examples,
             "declared": sealable.declared,
         }

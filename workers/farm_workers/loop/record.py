@@ -164,6 +164,7 @@ class Recorder(threading.Thread):
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
         began_ns = time.time_ns()
         recorded = self._retrying(lambda: self._store.record(decided))
+        decided = self._undisputed(decided, recorded.check_ids)
         self._completed(recorded.check_ids)
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         for claim, decision in decided:
@@ -175,6 +176,21 @@ class Recorder(threading.Thread):
         tracing.ended("farm.record", parents, began_ns=began_ns)
         if recorded.proved:
             self._retrying(lambda: self._store.stop_rivals(recorded.proved))
+
+    def _undisputed(
+        self, decided: Sequence[tuple[Claim, Decision]], recorded: frozenset[int]
+    ) -> Sequence[tuple[Claim, Decision]]:
+        """Return the decisions, those replaced whose statements are proved and disproved by now."""
+        own = [each for each in decided if each[0].check_id in recorded]
+        disputed = self._retrying(lambda: self._store.contradicted(own))
+        for claim, _ in own:
+            if claim.check_id in disputed:
+                fields = {"check_id": claim.check_id, "attempt": claim.attempt}
+                logger(__name__, fields).error("%s", disputed[claim.check_id].detail)
+        return [
+            (claim, replace(decision, verdict=disputed.get(claim.check_id, decision.verdict)))
+            for claim, decision in decided
+        ]
 
     def _retrying(self, step: Callable[[], _T]) -> _T:
         return retrying(step, unless=lambda: self._leases.is_recalled)

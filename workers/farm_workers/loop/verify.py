@@ -146,6 +146,8 @@ def _concluded(context: Context, claim: Claim, report: Report, verdict: Verdict)
     _tell(report, verdict)
     if verdict.is_tried_again:
         events.farm_failed(claim.environment, verdict.reason)
+    if verdict.reason is Reason.CONTRADICTION:
+        _log.error("%s", verdict.detail)
     if verdict.reason is Reason.KERNELS_DISAGREE:
         _tell_of_disagreement(report, verdict)
     if verdict.may_be_the_machine and not context.health.examine(context.environments[claim.environment]):

@@ -81,10 +81,13 @@ def recorded(claim: Claim, decision: Decision) -> None:
 def _recorded_of_module(metrics: Metrics, claim: Claim, decision: Decision) -> None:
     report, verdict = decision.report, decision.verdict
     if report.audit is not None or report.kernel_limit is not None:
-        result = "accepted" if verdict.outcome is Outcome.PROVED else str(verdict.reason)
+        accepted = (Outcome.PROVED, Outcome.DISPROVED, Outcome.STATED)
+        result = "accepted" if verdict.outcome in accepted else str(verdict.reason)
         metrics.seals.labels(claim.environment, result).inc()
     if verdict.reason is Reason.KERNELS_DISAGREE:
         metrics.disagreements.labels(claim.environment).inc()
+    if verdict.reason is Reason.CONTRADICTION:
+        metrics.contradictions.labels(claim.environment).inc()
     refused = () if report.refused is None else (report.refused,)
     for rule, action in {(hit.rule, hit.action) for hit in (*report.hits, *refused)}:
         metrics.policy_hits.labels(rule, action).inc()

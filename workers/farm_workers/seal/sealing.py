@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm_workers.audit.answers import AnswerRules, AnswersAsked
-from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all
+from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.findings import MOST_FINDINGS, Findings, ModuleFinding, Word, found, malformed
@@ -41,7 +41,8 @@ class SealRequest:
     demands on them, None if there are none. With `accounts` the module must hold all declarations of the
     program; `declared` lists them if Lean drops some from the module, and is None otherwise. For an answer to
     one hole of several, `parent` is the compiled program with all of them, `hole` the line and column of that
-    one, and a context above ends at `hole_below`. With `replay` the kernel checks the module. The sealed
+    one, and a context above ends at `hole_below`. With `replay` the kernel checks the module. With `states`
+    there is no proof: the module is a challenge's own, and the facts are those of its statement. The sealed
     module is written to the descriptor `into`.
     """
 
@@ -64,6 +65,7 @@ class SealRequest:
     accounts: bool = False
     declared: Sequence[str] | None = None
     replay: bool = True
+    states: bool = False
     into: int | None = None
     budget: int = BUDGET
 
@@ -96,7 +98,10 @@ def _sealed(
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         rules = _rules(lean, kernel, request, rebuilt)
         challenge = None if request.challenge is None else Module(Olean(request.challenge, request.budget))
-        findings = _audited(sealed, challenge, request, rules)
+        if request.states:
+            findings = audit_statement(sealed, rules, written=module, ends=_place(request.ends))
+        else:
+            findings = _audited(sealed, challenge, request, rules)
         findings = _with_original(findings, module, rebuilt)
         if request.parent is not None and request.hole is not None:
             parent, below = Module(Olean(request.parent, request.budget)), request.hole_below or (0, 0)

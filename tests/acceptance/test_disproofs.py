@@ -1,0 +1,361 @@
+"""Disproofs, proofs of either, and statements alone: with a checker, and tricks against them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import HEADER, Command
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+from processes import CODE, PATIENCE
+from trainer_service import Served, service
+
+from farm.assembly.tasked import NoTask
+from farm.client import Client, Invalid
+from farm.judging.assurance import Assurance
+from farm.judging.audit import Stated
+from farm.judging.report import Report
+from farm.judging.verdict import Outcome, Reason, judge
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+from farm.task import Kind, Task
+
+FALSE = "theorem t (p : Prop) : p := by"
+TRUE = "theorem t (p : Prop) (h : p) : p := by"
+DISPROOF = "intro h\nexact h False"
+
+
+def asked(
+    checker: Checker, core: LeanEnvironment, task: Kind, statement: str, answer: str = "", **more: str
+) -> Report:
+    given = {"header": "" if "context" in more else HEADER, "generation": f"```lean4\n{answer}\n```", **more}
+    entry = Entry(
+        path="",
+        line=1,
+        name="t",
+        formal_statement=statement,
+        predicted_proof=given.pop("predicted_proof", ""),
+        task=Task(task=task),
+        **given,
+    )
+    assurance = Assurance(axioms=("propext", "bad"))
+    return checker.check(check_of(entry, Limits(wall_seconds=20.0), assurance), core)
+
+
+def stated(checker: Checker, core: LeanEnvironment, statement: str, **more: str) -> Stated:
+    report = asked(checker, core, Kind.STATEMENT, statement, **more)
+    assert judge(report).outcome is Outcome.STATED, judge(report).detail
+    assert report.audit
+    assert report.audit.stated
+    return report.audit.stated
+
+
+@pytest.mark.parametrize("task", [Kind.DISPROVE, Kind.EITHER])
+@pytest.mark.parametrize(
+    ("statement", "answer", "more"),
+    [
+        (FALSE, DISPROOF, {}),
+        (FALSE, "theorem wrong : ¬ ∀ p : Prop, p := by\n  intro h\n  exact h False", {}),
+        (FALSE, "", {"predicted_proof": f"{HEADER}\ntheorem x : ¬ ∀ p : Prop, p := fun h => h False\n"}),
+        (
+            "theorem t (x : Nat) : All := by",
+            "intro h\nexact h 0 False",
+            {"context": f"{HEADER}\ndef All := ∀ p : Prop, p\n"},
+        ),
+        ("namespace A\nvariable (p : Prop)\ntheorem t : p := by", DISPROOF, {}),
+        ("theorem t.{u} (α : Type u) (h : α → False) : False := by", "intro h\nexact h PEmpty nofun", {}),
+    ],
+)
+def test_a_disproof_is_disproved_and_never_proved(
+    checker: Checker, core: LeanEnvironment, task: Kind, statement: str, answer: str, more: dict[str, str]
+) -> None:
+    found = judge(asked(checker, core, task, statement, answer, **more))
+    assert (found.outcome, found.reason) == (Outcome.DISPROVED, Reason.DISPROVED), found.detail
+
+
+def test_either_takes_a_proof_too_and_disprove_does_not(checker: Checker, core: LeanEnvironment) -> None:
+    either = judge(asked(checker, core, Kind.EITHER, TRUE, "exact h"))
+    disprove = judge(asked(checker, core, Kind.DISPROVE, TRUE, "exact h"))
+    assert (either.outcome, disprove.outcome) == (Outcome.PROVED, Outcome.REJECTED)
+    assert "As a disproof" in judge(asked(checker, core, Kind.EITHER, TRUE, DISPROOF)).detail
+
+
+#: Answers that prove no negation, and answers that seem to.
+TRICKS = {
+    "a true statement": (TRUE, DISPROOF),
+    "sorry": (FALSE, "sorry"),
+    "the admitted theorem": (FALSE, "intro h\nexact t False"),
+    "the admitted theorem, without its hypothesis": (FALSE, "exact absurd t (fun h => h False)"),
+    "the admitted theorem below a helper": (
+        FALSE,
+        "theorem helper : False := t False\ntheorem negation : ¬ type_of% @t := fun _ => helper",
+    ),
+    "another statement of that name": (
+        FALSE,
+        "theorem negation : ¬ (∀ p : Prop, p → p → False) := fun h => h True trivial trivial",
+    ),
+    "another theorem that is negated": (
+        TRUE,
+        "namespace B\ntheorem t (p : Prop) : p := sorry\n"
+        "theorem negation : ¬ type_of% @t := fun h => h False\nend B",
+    ),
+    "type_of% of something else": (
+        TRUE,
+        "local macro_rules | `(type_of% $_) => `(False)\ntheorem negation : ¬ type_of% @t := fun h => h",
+    ),
+    "another negation": (
+        TRUE,
+        "def Not (p : Prop) : Prop := True\ntheorem negation : ¬ False := trivial",
+    ),
+    "a negation in a namespace": (
+        TRUE,
+        "namespace B\ndef Not (p : Prop) : Prop := True\n"
+        "theorem negation : Not (∀ p : Prop, p → p) := trivial",
+    ),
+    "a notation for the negation": (
+        TRUE,
+        'local notation "¬" p => True\ntheorem negation : ¬ type_of% @t := trivial',
+    ),
+    "one universe of many": (
+        "theorem t.{u} (α : Type u) (a b : α) : a = b := by",
+        "theorem negation : ¬ ∀ (α : Type) (a b : α), a = b := fun h => Nat.noConfusion (h Nat 0 1)",
+    ),
+    "an axiom": (TRUE, "axiom ax : False\ntheorem negation : ¬ type_of% @t := fun _ => ax"),
+    "unsafe": (TRUE, "unsafe def f : False := f\ntheorem negation : ¬ type_of% @t := fun _ => f"),
+    "an early end": (TRUE, "#exit"),
+}
+
+
+@pytest.mark.parametrize(("statement", "answer"), TRICKS.values(), ids=TRICKS)
+def test_no_trick_decides_a_statement(
+    checker: Checker, core: LeanEnvironment, statement: str, answer: str
+) -> None:
+    for task in (Kind.DISPROVE, Kind.EITHER):
+        assert judge(asked(checker, core, task, statement, answer)).outcome is Outcome.REJECTED
+
+
+BAD = f"{HEADER}\naxiom bad : ∀ p : Prop, p\n"
+
+
+def test_an_answer_that_proves_both_is_a_failure_of_the_farm(checker: Checker, core: LeanEnvironment) -> None:
+    found = judge(asked(checker, core, Kind.EITHER, TRUE, "exact bad _", context=BAD))
+    assert (found.outcome, found.reason) == (Outcome.JUDGE_ERROR, Reason.CONTRADICTION)
+    assert not found.is_tried_again
+
+
+@pytest.mark.parametrize("statement", ["", "example : False := by"])
+def test_what_names_no_theorem_cannot_be_disproved(
+    checker: Checker, core: LeanEnvironment, statement: str
+) -> None:
+    with pytest.raises(NoTask):
+        asked(checker, core, Kind.DISPROVE, statement, DISPROOF)
+
+
+def test_a_statement_alone_is_stated_with_its_facts(checker: Checker, core: LeanEnvironment) -> None:
+    context = f"{HEADER}\ndef All : Prop := ∀ p : Prop, p\naxiom c : Nat\ndef solution : Nat := sorry\n"
+    found = stated(checker, core, "theorem t : c = solution → All := by", context=context)
+    assert (found.axioms, found.sorries) == (("c",), ("solution",))
+    assert found.constants == ("All", "c", "solution")
+    assert (found.closed_by, found.negation_closed_by) == (None, None)
+    assert {"rfl", "decide", "assumption"} <= {*found.tried}
+
+
+def test_equal_statements_have_equal_digests_whatever_their_names(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    def of(statement: str, **more: str) -> str:
+        return stated(checker, core, statement, **more).type_sha256
+
+    same = of("theorem t.{u} (α : Sort u) (a : α) : a = a := by")
+    assert len(same) == 64
+    assert same == of("theorem A.other.{v} {β : Sort v} (x : β) :\n  x = x :=")
+    assert same == of("namespace B\ntheorem t.{w} : ∀ (α : Sort w) (a : α), a = a := by")
+    assert same != of("theorem t (α : Type) (a : α) : a = a := by")
+    one, two = (f"{HEADER}\ndef P : Prop := {value}\n" for value in ("True", "False"))
+    assert of("theorem t : P := by", context=one) != of("theorem t : P := by", context=two)
+    assert of("theorem t : P := by", context=one) == of("theorem t : P := by", context=f"{one}\ndef Q := P\n")
+
+
+@pytest.mark.parametrize(
+    ("statement", "closed", "refuted"),
+    [
+        (TRUE, "trivial", None),
+        ("theorem t (a b : Nat) : a = b := by", None, None),
+        (FALSE, None, None),
+    ],
+)
+def test_a_statement_that_one_tactic_closes_says_so(
+    checker: Checker, core: LeanEnvironment, statement: str, closed: str | None, refuted: str | None
+) -> None:
+    found = stated(checker, core, statement)
+    assert (found.closed_by, found.negation_closed_by) == (closed, refuted)
+
+
+#: Texts that are no statement, and those that seem to be one.
+NO_STATEMENTS = {
+    "it does not parse": ("theorem t : := by", Reason.ERROR),
+    "it names nothing known": ("theorem t : Unknown := by", Reason.ERROR),
+    "it ends early": ("#exit\ntheorem t : True := by", Reason.STOPPED_EARLY),
+    "a definition": ("def t : Nat :=", Reason.AUDIT),
+    "nothing": ("-- nothing", Reason.ERROR),
+    "NUL": ("theorem t : \0 := by", Reason.INVALID_TEXT),
+}
+
+
+@pytest.mark.parametrize(("statement", "reason"), NO_STATEMENTS.values(), ids=NO_STATEMENTS)
+def test_what_is_no_statement_is_rejected(
+    checker: Checker, core: LeanEnvironment, statement: str, reason: Reason
+) -> None:
+    found = judge(asked(checker, core, Kind.STATEMENT, statement))
+    assert (found.outcome, found.reason) == (Outcome.REJECTED, reason), found.detail
+
+
+def test_no_statement_makes_a_tactic_close_more_than_the_kernel_accepts(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    lies = "macro_rules | `(tactic| trivial) => `(tactic| sorry)\n"
+    redefined = stated(checker, core, f"{lies}{FALSE}")
+    several = stated(
+        checker, core, "theorem a (p : Prop) : p := sorry\ntheorem t (p : Prop) (h : p) : p := by"
+    )
+    skipped = stated(checker, core, f"set_option debug.skipKernelTC true\n{FALSE}")
+    assert (redefined.closed_by, skipped.closed_by) == (None, None)
+    assert (several.closed_by, several.left_open) == ("trivial", ("a",))
+
+
+@pytest.fixture(scope="module")
+def served(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with service(farm, tmp_path_factory.mktemp("serve")) as found:
+        yield found
+
+
+Row = dict[str, object]
+ROW: Row = {"header": HEADER, "formal_statement": FALSE}
+
+
+def submitted(farm: Command, manifest: Path, rows: list[Row], *flags: str, status: int = 0) -> list[dict]:
+    """Return the lines of a manifest after a submit."""
+    manifest.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    said = farm("submit", manifest, "--wait", *flags)
+    assert said.returncode == status, said.stderr
+    return [json.loads(each) for each in manifest.read_text().splitlines()]
+
+
+def verdicts(farm: Command, lines: list[dict]) -> Counter[str]:
+    """Return how many lines of a run have each verdict now."""
+    found = Counter[str]()
+    for each in json.loads(farm("status", lines[0]["farm"]["run_id"], "--json").stdout)["verdicts"]:
+        found[each["verdict"]] += each["lines"]
+    return found
+
+
+def test_lines_are_disproved_and_stated_and_a_report_lists_false_statements(
+    farm: Command, tmp_path: Path
+) -> None:
+    rows: list[Row] = [
+        {**ROW, "name": "false", "generation": DISPROOF},
+        {**ROW, "name": "proof", "formal_statement": TRUE, "generation": "exact h", "task": "either"},
+        {**ROW, "name": "either", "generation": DISPROOF, "task": "either"},
+        {**ROW, "name": "plain", "generation": DISPROOF, "task": "prove"},
+        {**ROW, "name": "alone", "formal_statement": TRUE, "task": "statement"},
+        {**ROW, "name": "wrong", "formal_statement": "theorem t : Unknown := by", "task": "statement"},
+    ]
+    told = submitted(farm, tmp_path / "m.jsonl", rows, "--disprove")
+    statuses = ["disproved", "completed", "disproved", "error", "stated", "error"]
+    assert [each["proof_status"] for each in told] == statuses
+    assert [each["farm"]["reason"] for each in told[:3]] == ["disproved", "ok", "disproved"]
+    assert told[4]["farm"]["audit"]["stated"]["closed_by"] == "trivial"
+    place = next(each["in"] for each in told[5]["farm"]["messages"] if each["severity"] == "error")
+    assert (place["field"], place["line"]) == ("formal_statement", 1)
+    assert verdicts(farm, told) == {"proved": 1, "disproved": 2, "stated": 1, "rejected": 2}
+    report = farm.json("report")
+    assert report["total"]["false_statements"] == ["false", "either"]
+    assert "false, either" in farm("report").stdout
+    assert farm("bundle", "--line", "1", "-o", tmp_path / "one").returncode == 2
+    assert [
+        each["proof_status"] for each in submitted(farm, tmp_path / "m.jsonl", told, "--disprove")
+    ] == statuses
+
+
+#: Rows with an impossible task, the flags of the run, and the field at fault.
+IMPOSSIBLE: tuple[tuple[Row, tuple[str, ...], str], ...] = (
+    ({**ROW, "generation": "", "task": "guess"}, (), "task"),
+    (
+        {**ROW, "generation": "", "formal_statement": "example : False := by"},
+        ("--disprove",),
+        "formal_statement",
+    ),
+    ({**ROW, "generation": "", "task": "either"}, ("--tier", "lean"), "task"),
+    ({**ROW, "generation": "", "task": "disprove", "permit_sorry": True}, (), "permit_sorry"),
+    ({**ROW, "task": "prove"}, ("--task", "statement"), "generation"),
+)
+
+
+def test_an_impossible_task_is_refused_with_its_line(farm: Command, tmp_path: Path) -> None:
+    manifest = tmp_path / "m.jsonl"
+    for row, flags, field in IMPOSSIBLE:
+        manifest.write_text(json.dumps(row) + "\n")
+        said = farm("submit", manifest, *flags)
+        assert (said.returncode, f':1: field "{field}"' in said.stderr) == (2, True), said.stderr
+    assert farm("submit", manifest, "--disprove", "--task", "either").returncode == 2
+
+
+def test_what_is_proved_and_disproved_is_taken_back(farm: Command, tmp_path: Path) -> None:
+    row: Row = {"context": BAD, "formal_statement": TRUE, "generation": "exact bad _"}
+    plain = ("--axiom", "bad")
+    first = submitted(farm, tmp_path / "a.jsonl", [{**row, "name": "a"}], *plain)
+    alone = submitted(farm, tmp_path / "own.jsonl", [{**row, "generation": "exact h"}])
+    other = submitted(farm, tmp_path / "b.jsonl", [{**row, "name": "b"}], *plain, "--disprove", status=3)
+    third = submitted(farm, tmp_path / "c.jsonl", [{**row, "generation": "exact (bad _)"}], *plain, status=3)
+    assert (first[0]["farm"]["reason"], alone[0]["farm"]["reason"]) == ("ok", "ok")
+    assert [each[0]["farm"]["reason"] for each in (other, third)] == ["contradiction", "contradiction"]
+    assert (verdicts(farm, first), verdicts(farm, alone)) == ({"judge_error": 1}, {"proved": 1})
+
+
+def test_items_are_disproved_and_stated_over_http(served: Served) -> None:
+    item = {**ROW, "generation": DISPROOF, "name": "t"}
+    accept = ("forgeable",)
+    with Client(served.options["url"], token=served.options["token"], deadline=120 * PATIENCE) as client:
+        disproof = client.check({**item, "task": "disprove"}, accept=accept)
+        either = client.check({**item, "task": "either"}, accept=accept)
+        accepted = client.check({**item, "task": "either"}, accept=(*accept, "disproof"))
+        proof = client.check(item, accept=accept)
+        trick = client.check(
+            {**item, "task": "disprove", "generation": "intro h\nexact t False"}, accept=accept
+        )
+        alone = client.check({**ROW}, task="statement")
+        with client.session({**ROW, "task": "disprove"}) as session:
+            step = session.step(session.root, ["exact fun h => h False"])[0]
+            by_steps = session.prove(step.state or "")
+        with pytest.raises(Invalid, match="exactly one of program"):
+            client.check({**ROW})
+        with pytest.raises(Invalid, match="names no theorem"):
+            client.check({**item, "formal_statement": "example : False := by", "task": "disprove"})
+    assert (disproof.verdict, disproof.disproved, disproof.reward, disproof.weaker) == (
+        "disproved",
+        True,
+        1.0,
+        (),
+    )
+    assert (either.verdict, either.reward, either.weaker) == ("disproved", 0.0, ("disproof",))
+    assert (accepted.reward, by_steps.verdict) == (1.0, "disproved")
+    assert (proof.verdict, trick.verdict, trick.reason) == ("rejected", "rejected", "has_sorry")
+    assert (alone.verdict, alone.reward) == ("stated", None)
+    assert alone.stated
+    assert len(alone.stated.type_sha256) == 64
+
+
+def test_the_documented_disproof_prints_what_the_page_says(farm: Command, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "use" / "tasks.md").read_text()
+    script = tmp_path / "example.py"
+    script.write_text(page.partition("## Disproofs")[2].partition("```python\n")[2].partition("```")[0])
+    environment = {**farm.environment, "PYTHONPATH": CODE}
+    said = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert (said.stdout, said.returncode) == ("disproved\nrejected\nstated None\n", 0), said.stderr
