@@ -241,7 +241,7 @@ class Boxed:
 
 
 def _asked(sealable: Sealable, shown: Path) -> list[str]:
-    """Return the words for what a line's task asks."""
+    """Return the words for the task of a line."""
     asked = asked_of(sealable)
     words = [f"--permit-sorry={name}" for name in asked.get("permitted", ())]
     words += ["--declarations"] * asked.get("lists", False)

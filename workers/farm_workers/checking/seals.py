@@ -136,7 +136,7 @@ class Sealed:
 
 
 def asked_of(sealable: Sealable) -> protocol.SealAsked:
-    """Return what a line's task asks of a seal; nothing for a line without one."""
+    """Return the fields of a line's task for a seal; none for a line without one."""
     task = sealable.task
     if not task.reads_open_modules:
         return {}
