@@ -177,7 +177,7 @@ def test_nothing_is_proved_that_one_of_the_kernels_has_not_accepted(
     reasons: list[tuple[Reason, list[str]]],
 ) -> None:
     words = KernelChecker(name="sh", command=("/bin/sh", "-c", script), visible=())
-    own = replace(core, digest="second", checker=words)
+    own = replace(core, digest="second", checkers=(words,))
     if not second:  # its Lean is a program of its own, which cannot be forked
         dressed = toolchain(tmp_path / "toolchain", core)
         visible = tuple(map(str, dressed.visible))
