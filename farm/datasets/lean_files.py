@@ -41,9 +41,9 @@ def only_theorem(text: str, name: str = "", *, at: int | None = None) -> StatedT
     statement. Raises Unstated.
     """
     place = None if at is None else sum(each < at for each in _keywords(text))
-    filled, answers, left = _with_answers(text)
+    filled, cleared, answers, left = _with_answers(text)
     stated = _chosen(filled, name, place)
-    unanswered = _chosen(text, name, place).statement if answers else stated.statement
+    unanswered = _chosen(cleared, name, place).statement if answers else stated.statement
     return replace(
         stated,
         answers=tuple(answers.values()),
@@ -126,11 +126,12 @@ def _stated(text: str, header: str, start: int, target: LeanCommand) -> StatedTh
     return StatedTheorem(name=read.name, header=header, statement=part[: read.core_end], line=line)
 
 
-def _with_answers(text: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
-    """Return the text with the answers that comments give in place of a ``sorry``, by the names of solutions.
+def _with_answers(text: str) -> tuple[str, str, dict[str, str], tuple[str, ...]]:
+    """Return the text with the answers of comments in place of each ``sorry``, and without these comments.
 
-    The last part are the names of solutions without one.
+    Then follow the answers by the names of solutions, and the names of solutions without one.
     """
+    cleared = text
     answers: dict[str, str] = {}
     left: list[str] = []
     for command in reversed(list(commands(text, 0, len(text)))):
@@ -143,9 +144,10 @@ def _with_answers(text: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
         if lines:
             answers[command.name] = "\n".join(lines)
             text = text[:start] + "\n  ".join(lines) + text[end:]
+            cleared = f"{cleared[:start]}sorry{cleared[end:]}"
         else:
             left.append(command.name)
-    return text, dict(reversed(answers.items())), tuple(reversed(left))
+    return text, cleared, dict(reversed(answers.items())), tuple(reversed(left))
 
 
 def _comments_behind(text: str, at: int, found: Sequence[Token]) -> list[Token]:

@@ -55,8 +55,8 @@ class Counted:
 def write_holes(queries: Queries, run: StoredRun, target: Path, *, cuts: bool = False) -> Counted:
     """Write a line for each hole of a run's programs; with `cuts`, one for each program with an error.
 
-    Such a program is cut at its first error: a sorry stands in place of what fails. Raises ManifestError where
-    a manifest is not as it was submitted, and UsageError for a run without goals.
+    Such a program is cut at its first error: a sorry stands in place of what fails. Raises ManifestError
+    where a manifest is not as it was submitted, and UsageError for a run without goals.
     """
     counted = Counted()
     found = list(_written(queries, run, counted, cuts=cuts))

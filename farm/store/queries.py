@@ -148,7 +148,7 @@ class BroughtBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedLine:
-    """What a line's proof was held against: the program that states the theorem, its name, and the axioms.
+    """What a line's proof was held against: the program that states the theorem, its name, axioms and task.
 
     Program and challenge begin with the line's context up to `context_end`, 0 without one.
     """
@@ -158,6 +158,7 @@ class StatedLine:
     axioms: tuple[str, ...]
     native: bool
     context_end: int
+    task: Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -607,6 +608,7 @@ class Queries:
             axioms=tuple(found["axioms"] if task.axioms is None else task.axioms),
             native=found["native"],
             context_end=found["context_end"],
+            task=task,
         )
 
     def attempts(self, run_id: str, manifest: int, line: int) -> list[RowMapping]:

@@ -17,6 +17,7 @@ from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.verdict import Outcome, judge
 from farm.limits import Limits
+from farm.task import Task
 
 #: One in so many is judged here; `test_corpus` judges all of them from their source.
 STEP = 23
@@ -63,5 +64,6 @@ def _outcome(checker: Checker, core: LeanEnvironment, folder: Path, case: Any, n
         limits=Limits(wall_seconds=case["seconds"]),
         challenge=challenge,
         assurance=Assurance(),
+        task=Task.of(case["task"] or {}),
     )
     return judge(checker.check(check, core)).outcome

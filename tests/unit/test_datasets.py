@@ -217,6 +217,28 @@ def test_an_answer_that_nothing_tells_stays_open_and_a_note_says_so() -> None:
     assert problem.more["open_answer"] == "putnam_1964_a2_solution"
 
 
+def test_solutions_are_left_open_and_the_known_ones_expected() -> None:
+    wanted = Wanted(dataset=dataset("putnam-bench"), open_answers=True)
+    found = {each["name"]: each for each in lines(read_copy(CASES / "PutnamBench", wanted), wanted)}
+    known, unknown = found["putnam_1963_b3"], found["putnam_1964_a2"]
+    answer = "{(fun u : ℝ => A * u) | A : ℝ}"
+    head = "noncomputable abbrev putnam_1963_b3_solution : Set (ℝ → ℝ) := "
+    statement = str(known["formal_statement"])
+    assert f"{head}sorry\n" in statement
+    assert answer not in statement
+    assert (known["expected_answer"], known.get("answer"), known.get("answers")) == (answer, None, None)
+    assert str(unknown["formal_statement"]).startswith("abbrev putnam_1964_a2_solution : ℕ := sorry\n")
+    assert (unknown["answers"], unknown.get("open_answer")) == (True, None)
+    assert "expected_answer" not in found["putnam_1962_a1"]
+    whole = only_theorem(
+        "abbrev a_solution : ℕ := sorry\n-- 3\nabbrev b_solution : ℕ := sorry\n-- 4\n"
+        "theorem putnam_1 : a_solution = b_solution := sorry\n"
+    )
+    assert (whole.answered, whole.answers) == (("a_solution", "b_solution"), ("3", "4"))
+    assert whole.unanswered.count("sorry\n") == 2
+    assert "--" not in whole.unanswered
+
+
 def test_the_words_of_a_problem_come_along() -> None:
     putnam = made("putnam-bench", CASES / "PutnamBench")["putnam_1962_a1"]
     assert (putnam["informal_statement"], putnam["tags"]) == ("Given five points.", ["geometry"])

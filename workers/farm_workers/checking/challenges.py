@@ -86,7 +86,7 @@ class Challenges:
 
 
 def _of_hole(reply: Reply) -> bytes | str:
-    """Return the module of a program with a hole, or why there is none."""
+    """Return the module of a program with a hole, or the reason for its absence."""
     run, error = reply.report.run, reply.report.answer.first_error
     if run.box_error is not None:
         raise BoxFailed(f"the program with the hole was not compiled: {run.box_error}")

@@ -61,6 +61,7 @@ def _check(bundle: Bundle) -> Check:
         challenge=Challenge(program=stated.challenge, name=stated.name, context_end=stated.context_end),
         assurance=Assurance(tier=bundle.line.tier, native=stated.native, axioms=stated.axioms),
         context_end=stated.context_end,
+        task=stated.task,
     )
 
 

@@ -62,6 +62,13 @@ def evaluated(
     ]
 
 
+def free_name(lean: Lean, environment: int, image: ModuleImage) -> int:
+    """Return a name that no constant of an environment has: a replay skips a theorem that it knows."""
+    find = lean.function(table.FIND)
+    names = (image.name(("farm", f"evaluated_{number}")) for number in itertools.count())
+    return next(name for name in names if find(shared(environment), name) == NOTHING)
+
+
 class _Fault(NamedTuple):
     """The fault of an axiom: the finding's word, and the end of its sentence."""
 
@@ -83,10 +90,7 @@ class _Evaluation:
         self._compiled = compiled
         self._one = image.list([image.successor(NOTHING)])
         self._bool = image.const(("Bool",))
-        # A replay skips a theorem whose name the environment has already.
-        find = lean.function(table.FIND)
-        names = (image.name(("farm", f"evaluated_{number}")) for number in itertools.count())
-        self._name = next(name for name in names if find(shared(environment), name) == NOTHING)
+        self._name = free_name(lean, environment, image)
 
     def fault(self, axiom: int) -> _Fault | None:
         """Return the fault of an axiom ``@Eq Bool e Bool.true``, None if `e` evaluates to `true`."""

@@ -18,6 +18,7 @@ from farm_workers.audit.terms import Reading, Terms, Walk
 from farm_workers.binding.lean import Lean
 from farm_workers.binding.objects import NOTHING, LeanError, shared
 from farm_workers.replay.replay import KernelRefused, compared, replayed
+from farm_workers.seal.evaluation import free_name
 from farm_workers.seal.rebuild import INFO, Copies, Rebuilt
 
 
@@ -63,11 +64,12 @@ def _stated(challenge: Module, rules: AnswerRules, answer: Name) -> _Stated | No
 
 
 class _Comparison:
-    """Compares answers; the kernel checks theorems under names that only the farm uses."""
+    """Compares answers; the kernel checks theorems under a name that no constant has."""
 
     def __init__(self, lean: Lean, environment: int, rebuilt: Rebuilt, challenge: Module) -> None:
         self._lean, self._environment, self._rebuilt = lean, environment, rebuilt
         self._challenge, self._image = challenge, rebuilt.image
+        self._name = free_name(lean, environment, rebuilt.image)
         self._copies = Copies(lean, challenge, rebuilt.image)
 
     def findings(self, stated: _Stated) -> Iterator[ModuleFinding]:
@@ -103,7 +105,7 @@ class _Comparison:
     def _holds(self, holder: Constant, type_: int, proof: int) -> bool:
         """Return whether the kernel accepts a theorem; constants of the challenge alone are added."""
         image = self._image
-        name = image.name((*holder.name, "holds"))
+        name = self._name
         stated = image.put(CONSTANT, name, self._copies.names(holder.parameters), type_)
         theorem = image.put(VALUES[ConstantKind.THEOREM], stated, proof, image.list([name]))
         more = self._missing(holder)
