@@ -81,7 +81,7 @@ class Sealable:
     definitions that the module may give, and the demands on them, None if there are none. For an answer to
     one hole of several, `parent` is the compiled module of the program with all of them, and `hole` the line
     and column of that one. `forbidden` are constants that the proof must not reach. With `states` the module
-    is the statement's own, of which only the facts are asked.
+    is the statement's own, and the seal only returns its facts.
     """
 
     module: int

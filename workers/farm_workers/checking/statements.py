@@ -1,7 +1,7 @@
 """Checking step, statement stage: examines a statement alone, and tries a few tactics on it.
 
 The statement is the submission here: its errors are its own. Each tactic is the proof of a program of its
-own, sealed as any proof is, so what a tactic closes is proved.
+own, sealed as any proof is: a tactic that closes a statement proves it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Statements:
         return self._tried(own, report)
 
     def _stated(self, own: Candidate) -> Report:
-        """Return the report of the statement itself; its context is a part of it."""
+        """Return the report of the statement itself, with its context as a part of it."""
         with self._compiling.compiled(own.instead(replace(own.check, context_end=0))) as compiled:
             if not needs_seal(compiled.report, reads_open=True):
                 return compiled.report
@@ -112,7 +112,7 @@ class _Spent:
 
     @property
     def left(self) -> Limits | None:
-        """The limits of the next tactic, None if too little is left."""
+        """The limits of the next tactic, None if the time is spent."""
         limits, run = self._limits, self.run
         wall = min(limits.wall_seconds - run.wall_seconds, _SHARE * limits.wall_seconds)
         cpu = min(limits.cpu_seconds - run.cpu_seconds, _SHARE * limits.cpu_seconds)
