@@ -122,7 +122,8 @@ def test_where_lean_cannot_be_forked_parts_are_told_and_no_axiom_is_believed_for
 
 
 def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:
-    assert {case.name for case in CASES.iterdir()} == set(Outcome) - {Outcome.JUDGE_ERROR}
+    of_tasks = {Outcome.DISPROVED, Outcome.PARTIAL, Outcome.STATED}
+    assert {case.name for case in CASES.iterdir()} == set(Outcome) - {Outcome.JUDGE_ERROR, *of_tasks}
 
 
 def test_messages_have_positions_in_the_program(checker: Checker, core: LeanEnvironment) -> None:

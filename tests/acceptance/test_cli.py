@@ -273,7 +273,7 @@ def test_no_more_lines_are_shown_than_asked_for_and_the_rest_is_mentioned(farm: 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--verdict", "good"), "--verdict good: there is no such verdict; choose one of proved, rejected"),
+        (("--verdict", "good"), "--verdict good: there is no such verdict; choose one of proved, disproved"),
         (("--verdict", "has_sorry"), "you may mean --reason has_sorry"),
         (("--reason", "timeout"), "you may mean --verdict timeout"),
         (("--status", "lost"), "choose one of queued, running, done, cancelled"),

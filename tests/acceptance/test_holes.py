@@ -356,8 +356,8 @@ def test_holes_are_filled_over_http(served: Served) -> None:
     for item, words in (
         ({**stated, "program": "x", "hole": hole}, "an item with a hole has a proof or generation"),
         (
-            {**stated, "proof": "x", "hole": hole, "negate": True},
-            "an item with a hole has a proof or generation",
+            {**stated, "proof": "x", "hole": hole, "task": "disprove"},
+            "hole",
         ),
         ({**stated, "proof": "x", "hole": {**hole, "end": 8}}, "hole.end: 8 is not between 0 and 7"),
         ({**stated, "proof": "x", "hole": {**hole, "starts": 8}}, "starts"),

@@ -30,7 +30,7 @@ class Fallbacks:
         left = [other for _, other in others]
         begun = own if first is own.check else own.instead(first)
         judged = self._judge(begun.with_others(left))
-        if not others:
+        if not others and first is own.check:
             return judged.report
         run = judged.report.run
         for preamble, other in others:
