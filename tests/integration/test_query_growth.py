@@ -31,7 +31,7 @@ from farm.store.transitions import Store
 
 _FEW, _MANY = 400, 4000
 #: So many times as many lines may have so many times as many rows read; squared it would be a hundred times.
-_MOST_GROWTH = 1.5 * _MANY / _FEW
+_MOST_GROWTH = 2.0 * _MANY / _FEW
 #: A line is looked up in several tables several times, by each of the steps that it goes through.
 _MOST_EACH = 150
 #: As many checks as a worker claims or records at once.
