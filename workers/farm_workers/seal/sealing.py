@@ -98,24 +98,7 @@ def _sealed(
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
         rules = _rules(lean, kernel, request, rebuilt)
         challenge = None if request.challenge is None else Module(Olean(request.challenge, request.budget))
-        if request.states:
-            findings = audit_statement(sealed, rules, written=module, ends=_place(request.ends))
-        else:
-            findings = _audited(sealed, challenge, request, rules)
-        findings = _with_original(findings, module, rebuilt)
-        if request.parent is not None and request.hole is not None:
-            parent, below = Module(Olean(request.parent, request.budget)), request.hole_below or (0, 0)
-            (line, column), (from_line, from_column) = request.hole, below
-            findings = _with(findings, judge_hole(sealed, parent, (line, column), (from_line, from_column)))
-        if request.accounts:
-            findings = _with(findings, unchecked(module, rebuilt.left_out))
-        if request.declared is not None:
-            findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
-        if request.lists or request.permitted:
-            ends = _place(request.ends)
-            findings = with_standings(
-                findings, sealed, challenge, rules, ends=ends, source=module, lists=request.lists
-            )
+        findings = _examined(sealed, module, challenge, request, rules, rebuilt)
         findings, replay, told = _replayed(lean, kernel, request, rebuilt, findings, challenge, rules, asks)
         if request.into is not None:
             _write(request.into, rebuilt.file)
@@ -124,6 +107,34 @@ def _sealed(
             facts["answers"] = told
         del sealed, rebuilt, rules
     return facts
+
+
+def _examined(
+    sealed: Module,
+    module: Module,
+    challenge: Module | None,
+    request: SealRequest,
+    rules: Rules,
+    rebuilt: Rebuilt,
+) -> Findings:
+    """Return the findings against a rebuilt module and the written one, before the kernel is asked."""
+    if request.states:
+        findings = audit_statement(sealed, rules, written=module, ends=_place(request.ends))
+    else:
+        findings = _audited(sealed, challenge, request, rules)
+    findings = _with_original(findings, module, rebuilt)
+    if request.parent is not None and request.hole is not None:
+        parent, below = Module(Olean(request.parent, request.budget)), request.hole_below or (0, 0)
+        (line, column), (from_line, from_column) = request.hole, below
+        findings = _with(findings, judge_hole(sealed, parent, (line, column), (from_line, from_column)))
+    if request.accounts:
+        findings = _with(findings, unchecked(module, rebuilt.left_out))
+    if request.declared is not None:
+        findings = _with(findings, of_listed(module, request.declared, rebuilt.mentioned))
+    if not request.lists and not request.permitted:
+        return findings
+    ends = _place(request.ends)
+    return with_standings(findings, sealed, challenge, rules, ends=ends, source=module, lists=request.lists)
 
 
 def _replayed(
