@@ -11,7 +11,8 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-from processes import eventually
+
+from tests.processes import eventually
 
 
 @dataclass(frozen=True, kw_only=True)

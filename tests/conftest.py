@@ -67,7 +67,7 @@ def pair() -> str:
 def servers(pair: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """A server pair without a worker, and without tables, for the whole session."""
     home = tmp_path_factory.mktemp("servers")
-    yield ensure(home, idle_minutes=30, servers=pair, worker=False)
+    yield ensure(home, idle_minutes=600, servers=pair, worker=False)
     down(home)
 
 

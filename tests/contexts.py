@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from farm_workers.environments.lean_environment import LeanEnvironment
-from toolchains import toolchain
+
+from tests.toolchains import toolchain
 
 CASES = Path(__file__).parent / "cases" / "contexts"
 #: The modules of the project, each after those that it imports.

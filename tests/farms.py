@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from commands import Command, Running, write
-from processes import eventually
-from reports import CLEAN, with_facts
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -25,6 +22,9 @@ from farm.store.attempt import Claim, Decision
 from farm.store.environments import Served
 from farm.store.queries import Queries
 from farm.store.transitions import Store
+from tests.commands import Command, Running, write
+from tests.processes import eventually
+from tests.reports import CLEAN, with_facts
 
 CORE = Served(name="core", digest="d1", toolchain="Lean 4.35.0", tiers=tuple(Tier), checker_version="1")
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from commands import Command
-from processes import eventually
 
 from farm.connections import Connections
 from farm.service.app import application
@@ -20,6 +18,8 @@ from farm.service.auth.origins import allowed_hosts
 from farm.service.backend import Backend
 from farm.settings import Settings
 from farm.store.keys import Key
+from tests.commands import Command
+from tests.processes import eventually
 
 #: What opens the service, as no token does.
 TOKEN = "token"

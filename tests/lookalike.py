@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm_workers.environments.lean_environment import LeanEnvironment
-from toolchains import CALL, script
+
+from tests.toolchains import CALL, script
 
 VERSION = "v4.35.0"
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commands import Command, Running
-from processes import eventually
-
 from farm.client import Client
+from tests.commands import Command, Running
+from tests.processes import eventually
 
 
 def url_of(path: Path) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from commands import Command, Running
 
+from tests.commands import Command, Running
 from tests.processes import PATIENCE, eventually
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commands import HEADER, PROGRAMS, Command, Running
-from farms import asking
-from processes import eventually
 from sqlalchemy import text
+
+from tests.commands import HEADER, PROGRAMS, Command, Running
+from tests.farms import asking
+from tests.processes import eventually
 
 STATEMENT = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by"
 RIGHT, WRONG = "```lean4\nexact ⟨h.right, h.left⟩\n```", "```lean4\nexact h\n```"

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 import redis
-from commands import PROVED, Command, entry, write
 from farm_workers.box import isolation as isolations
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.environments import installed
-from farms import CORE, Quiet
 from sqlalchemy import Engine
 
 from farm.embedded import down
 from farm.store.transitions import Store
+from tests.commands import PROVED, Command, entry, write
+from tests.farms import CORE, Quiet
 from tests.isolation_levels import Mark
 from tests.made_once import MadeOnce, copied
 from tests.processes import PATIENCE

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Command
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farms import Quiet, a_worker
-from lookalike import VERSION, Lookalike, lookalike
-from processes import eventually
-from toolchains import credulous
+
+from tests.commands import Command
+from tests.farms import Quiet, a_worker
+from tests.lookalike import VERSION, Lookalike, lookalike
+from tests.processes import eventually
+from tests.toolchains import credulous
 
 MINE = "# my own table\n[environments.mine] # keep this\nlean_path = []\n"
 PROOF = b"theorem t : True := True.intro\n"

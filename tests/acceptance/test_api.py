@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import ADMITTED, HEADER, PROGRAMS, PROVED, WRONG, entry, lines, write
-from processes import CODE, PATIENCE
 
 from farm import Farm, Verdict
 from farm.client import Result
 from farm.embedded import down, ensure
 from farm.errors import ManifestError, UnknownRun, UsageError
 from farm.judging.verdict import Outcome, Reason
+from tests.commands import ADMITTED, HEADER, PROGRAMS, PROVED, WRONG, entry, lines, write
+from tests.processes import CODE, PATIENCE
 
 EXAMPLES = re.findall(
     r"```python\n(.*?)^```$",

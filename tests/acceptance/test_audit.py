@@ -19,9 +19,9 @@ from farm_workers.audit.imports import Index, index
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.environments.lean_environment import LeanEnvironment
-from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
 from tests.bench.checks.bare import launched
+from tests.statements import HONEST, NO_PROOFS, OPEN, PROVED
 
 WORKERS = Path(__file__).parents[2] / "workers"
 ON_PATH = f"import sys; sys.path.insert(0, {str(WORKERS)!r})"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from commands import PROVED, Command, entry, lines, write
-from farms import CORE, Quiet
 
 from farm.store.transitions import Store
+from tests.commands import PROVED, Command, entry, lines, write
+from tests.farms import CORE, Quiet
 
 GOOD = json.dumps(entry(PROVED, 1)).encode() + b"\n"
 

@@ -9,13 +9,13 @@ import pytest
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.exploits.corpus import Case, judged, read
-from toolchains import toolchain
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
+from tests.toolchains import toolchain
 
 STOCK = ("snapshot", "cold")
 BARE = [case for case in read() if not case.statement]

@@ -17,14 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Command
 from farm_workers.bench.measure import asked
 from farm_workers.bench.programs import BenchProgram, ExpectedWorth, program, programs
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from processes import PATIENCE, processes
-from toolchains import toolchain
 
 from farm.errors import FarmError
 from farm.judging.tiers import Tier
@@ -36,6 +33,9 @@ from tests.bench.checks.ring import Ring
 from tests.bench.checks.subject import sizes, subject
 from tests.bench.checks.turns import Checked, Turn, crew
 from tests.bench.long import computed, stepwise, with_endless
+from tests.commands import Command
+from tests.processes import PATIENCE, processes
+from tests.toolchains import toolchain
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "why" / "performance.md").read_text()

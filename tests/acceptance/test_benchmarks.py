@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import Command, lines, verdicts, write
+
+from tests.commands import Command, lines, verdicts, write
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "benchmark"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command
 from farm_workers.box.bubblewrap import python
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.opening import Machine, opened
@@ -24,6 +23,7 @@ from farm.errors import FarmError
 from farm.runs.bundle import Bundle
 from farm.settings import Settings
 from farm.store.queries import Queries
+from tests.commands import HEADER, Command
 
 STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by"
 IN_NAMESPACE = "namespace A.B\ntheorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by"

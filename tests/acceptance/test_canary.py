@@ -27,8 +27,6 @@ from farm_workers.machine.judges import Judges
 from farm_workers.metrics import events
 from farm_workers.metrics.registry import Metrics
 from farm_workers.systems.lean.judge import LeanJudge
-from processes import PATIENCE
-from toolchains import credulous, unreadable
 
 from farm.assembly.challenge import Challenge
 from farm.errors import FarmError
@@ -38,6 +36,8 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, judge
 from farm.kinds import Kind
+from tests.processes import PATIENCE
+from tests.toolchains import credulous, unreadable
 
 
 @pytest.fixture(scope="module")

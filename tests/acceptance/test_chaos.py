@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, entry, write
-from farms import Quiet
-from processes import PATIENCE, eventually
 
 from tests.chaos import searching
 from tests.chaos.disturbances import DISTURBANCES
 from tests.chaos.facts import Facts
 from tests.chaos.field import Ground
 from tests.chaos.run import Plan, run
+from tests.commands import ENDLESS, entry, write
+from tests.farms import Quiet
+from tests.processes import PATIENCE, eventually
 
 
 @pytest.mark.timeout(600 * PATIENCE)

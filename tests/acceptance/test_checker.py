@@ -21,7 +21,6 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.fork import Fork
 from farm_workers.images.forking import watched
 from farm_workers.lean.way import Question
-from oleans import Writer
 
 from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance
@@ -29,6 +28,7 @@ from farm.judging.job import Check
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
+from tests.oleans import Writer
 from tests.processes import PATIENCE
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"

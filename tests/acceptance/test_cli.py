@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import ADMITTED, HEADER, PROGRAMS, PROVED, WRONG, Command, entry, lines, write
-from farms import CORE, Quiet
 
 from farm import embedded
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.manifest.entries import read
+from tests.commands import ADMITTED, HEADER, PROGRAMS, PROVED, WRONG, Command, entry, lines, write
+from tests.farms import CORE, Quiet
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KINDS = [PROVED, WRONG, ADMITTED]

@@ -19,12 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bare_install import Bare, built
-from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
-from farms import Quiet, asking
-from http_service import TOKEN, listening
-from processes import CODE, PATIENCE, eventually
-from served import Proxy, served, url_of
 from sqlalchemy import text
 
 from farm.client import (
@@ -39,6 +33,12 @@ from farm.client import (
     Unauthorized,
 )
 from farm.service.auth.local_token import LOCAL
+from tests.bare_install import Bare, built
+from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
+from tests.farms import Quiet, asking
+from tests.http_service import TOKEN, listening
+from tests.processes import CODE, PATIENCE, eventually
+from tests.served import Proxy, served, url_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "use" / "rl.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

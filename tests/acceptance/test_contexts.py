@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from candidates import as_other
-from commands import Command, lines, verdicts, write
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.contexts import TIMES
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
-from farms import Quiet, a_worker
-from reports import audited
-from toolchains import toolchain
 
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
@@ -25,8 +20,13 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
+from tests.candidates import as_other
+from tests.commands import Command, lines, verdicts, write
 from tests.contexts import MODULES, shop, theorems
+from tests.farms import Quiet, a_worker
 from tests.processes import PATIENCE
+from tests.reports import audited
+from tests.toolchains import toolchain
 
 WAYS = ("forked", "snapshot", "cold")
 HEADER = "prelude\nimport Core\n\n"

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import PROVED, entry, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farms import Quiet, a_decision, a_worker, wait_for_run
-from toolchains import toolchain
+
+from tests.commands import PROVED, entry, verdicts, write
+from tests.farms import Quiet, a_decision, a_worker, wait_for_run
+from tests.toolchains import toolchain
 
 HEADER_LINE = r'header = "prelude\nimport Core"'
 

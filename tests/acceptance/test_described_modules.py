@@ -12,7 +12,8 @@ from farm_workers.audit.olean import MalformedOlean
 from farm_workers.binding.modules import describe
 from farm_workers.binding.signatures import MODULES, Description, Member, Parameter, Shape
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
-from toolchains import CALL
+
+from tests.toolchains import CALL
 
 #: Names of the table, with parameters and fields of every shape.
 SOURCE = """\

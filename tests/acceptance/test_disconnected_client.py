@@ -8,9 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from commands import HEADER, Running
-from farms import Quiet
-from processes import eventually
+
+from tests.commands import HEADER, Running
+from tests.farms import Quiet
+from tests.processes import eventually
 
 
 def test_a_batch_whose_client_went_away_is_given_up_until_somebody_asks(quiet: Quiet, tmp_path: Path) -> None:

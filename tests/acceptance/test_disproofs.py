@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from processes import CODE, PATIENCE
-from trainer_service import Served, service
 
 from farm.assembly.tasked import NoTask
 from farm.client import Client, Invalid
@@ -26,6 +23,9 @@ from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Kind, Task
+from tests.commands import HEADER, Command
+from tests.processes import CODE, PATIENCE
+from tests.trainer_service import Served, service
 
 FALSE = "theorem t (p : Prop) : p := by"
 TRUE = "theorem t (p : Prop) (h : p) : p := by"

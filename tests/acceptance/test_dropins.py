@@ -14,15 +14,15 @@ from typing import Any
 
 import httpx
 import pytest
-from commands import Command
 from farm_workers.exploits.corpus import Case, one_of_each, read
-from farms import Quiet, claimed, finished, load
-from http_service import TOKEN, listening
-from processes import PATIENCE, eventually
 
 from farm.service.auth.local_token import LOCAL
 from farm.store.keys import Scope
 from farm.task import Task
+from tests.commands import Command
+from tests.farms import Quiet, claimed, finished, load
+from tests.http_service import TOKEN, listening
+from tests.processes import PATIENCE, eventually
 
 HEADER = "prelude\nimport Core\n"
 PROVED = HEADER + "theorem t : True := True.intro\n"

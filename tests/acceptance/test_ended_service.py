@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from commands import HEADER
-from farms import Quiet
-from processes import eventually
 
 from farm.client import Client
+from tests.commands import HEADER
+from tests.farms import Quiet
+from tests.processes import eventually
 
 
 def test_a_service_that_is_told_to_end_leaves_with_0_and_takes_its_token_with_it(

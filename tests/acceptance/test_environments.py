@@ -20,12 +20,12 @@ from farm_workers.checking.canary import TIMEOUT, closed
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.environments import Installed, installed
-from processes import PATIENCE
-from toolchains import Toolchain, lake, script, toolchain
 
 from farm.errors import SettingsError, UsageError
 from farm.judging.job import Check
 from farm.judging.verdict import Reason, judge
+from tests.processes import PATIENCE
+from tests.toolchains import Toolchain, lake, script, toolchain
 
 HEADER = "prelude\nimport Core\n"
 PLAIN = "theorem t : True := True.intro\n"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from commands import HEADER, Command
-from processes import PATIENCE
-from trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, service
 
 from farm import Farm
 from farm.client import Client, Result
+from tests.commands import HEADER, Command
+from tests.processes import PATIENCE
+from tests.trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, service
 
 #: Answers to a statement, and the kind of Lean's error.
 ANSWERS = {

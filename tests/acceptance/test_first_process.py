@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, Command, Running, entry, write
-from farms import Quiet
-from processes import CODE, Process, child_of, eventually, family
+
+from tests.commands import ENDLESS, Command, Running, entry, write
+from tests.farms import Quiet
+from tests.processes import CODE, Process, child_of, eventually, family
 
 #: Makes what follows it the first process of a pid namespace.
 FIRST = (

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import Command
-from descriptions import with_older_kernel, without
 from farm_workers.binding import table
 from farm_workers.binding.description import encoded, shipped
 from farm_workers.binding.signatures import READ, Description, Member, Parameter, Shape
@@ -23,9 +21,11 @@ from farm_workers.environments.configured import Table
 from farm_workers.environments.fit import Fit
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.fitting import Trials, fitted, with_fit
-from toolchains import toolchain
 
 from farm.errors import SettingsError
+from tests.commands import Command
+from tests.descriptions import with_older_kernel, without
+from tests.toolchains import toolchain
 
 RUN = shipped(4, 35)
 QUICK = Trials(forks=5, cold_runs=1, tricks=3)
@@ -92,7 +92,7 @@ def test_a_lean_that_lacks_goals_is_forked_without_them(
 ) -> None:
     given = written(without(RUN, "Std.Format.pretty"))
     found = fitted(core, home, isolation, given=given, trials=QUICK)
-    assert (found.way, set(found.lacking)) == ("snapshots", {"goals", "sessions"})
+    assert (found.way, set(found.lacking)) == ("snapshots", {"goals", "printing", "sessions"})
 
 
 def _swapped(rows: tuple[Parameter, ...], one: int, other: int) -> tuple[Parameter, ...]:

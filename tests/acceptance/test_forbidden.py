@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from commands import HEADER
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -13,6 +12,7 @@ from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
+from tests.commands import HEADER
 from tests.processes import PATIENCE
 
 STATEMENT = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by"

@@ -10,12 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from processes import CODE, PATIENCE
-from trainer_service import Served, service
 
 from farm.client import Answer, Client
 from farm.judging.assurance import Assurance
@@ -26,6 +23,9 @@ from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
 from tests.acceptance.test_trust import unforked
+from tests.commands import HEADER, Command
+from tests.processes import CODE, PATIENCE
+from tests.trainer_service import Served, service
 
 #: True of every number, so that proofs of wrong answers are proofs.
 STATEMENT = "abbrev sol : Nat := sorry\ntheorem t (n : Nat) : n = sol ↔ sol = n := by"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import Command
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import Case, asked, one_of_each, read
@@ -19,6 +18,7 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
+from tests.commands import Command
 from tests.processes import PATIENCE, eventually
 
 HEADER = "prelude\nimport Core\n"

@@ -13,12 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
-from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from processes import CODE, PATIENCE
-from trainer_service import Served, service
 
 from farm.assembly.hole import drafts
 from farm.client import Client
@@ -29,6 +26,9 @@ from farm.judging.verdict import Outcome, Verdict, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.manifest.hole import Hole
+from tests.commands import HEADER, Command
+from tests.processes import CODE, PATIENCE
+from tests.trainer_service import Served, service
 
 BINDERS = "(p q : Prop) (h : p) (k : p → q)"
 STATEMENT = f"theorem t {BINDERS} : q ∧ p := by"

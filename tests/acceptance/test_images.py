@@ -39,13 +39,13 @@ from farm_workers.images.recipe import Recipe
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.forked import Forked
 from farm_workers.lean.way import Question, Reply
-from no_namespaces import PREFIX
 
 from farm.judging.job import Check
 from farm.judging.verdict import OUTCOMES, Outcome, Reason, judge
 from farm.lean_text.header import header_end
 from farm.limits import Limits
 from tests.isolation_levels import LEVELS, Mark, groups, isolated, limits
+from tests.no_namespaces import PREFIX
 from tests.processes import CODE, PATIENCE, Process, eventually, family, process
 
 HEADER = "prelude\nimport Core\n"

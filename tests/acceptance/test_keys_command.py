@@ -6,9 +6,9 @@ import hashlib
 import json
 
 import pytest
-from farms import Quiet
 
 from farm.service.auth.tokens import ApiToken
+from tests.farms import Quiet
 
 
 def test_a_token_is_printed_alone_and_only_its_digest_is_stored(quiet: Quiet) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from processes import PATIENCE
 
 from tests.load.run import Plan, run
+from tests.processes import PATIENCE
 
 
 @pytest.mark.timeout(600 * PATIENCE)

@@ -8,12 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
 from farm_workers.box.isolation import Isolation
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farms import Quiet, wait_for_run
-from processes import eventually
-from toolchains import Toolchain, credulous, toolchain
+
+from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
+from tests.farms import Quiet, wait_for_run
+from tests.processes import eventually
+from tests.toolchains import Toolchain, credulous, toolchain
 
 #: No machine has both, so no worker can have it.
 IMPOSSIBLE = "cgroup1+cgroup2"

@@ -13,13 +13,13 @@ from typing import Any
 
 import httpx2
 import pytest
-from commands import HEADER, Command
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from processes import eventually
-from trainer_service import FIELDS, RIGHT, WRONG, Served, service
 
 from farm.agents import pages
+from tests.commands import HEADER, Command
+from tests.processes import eventually
+from tests.trainer_service import FIELDS, RIGHT, WRONG, Served, service
 
 Use = Callable[[Client], Awaitable[Any]]
 STATED = {name: FIELDS[name] for name in ("header", "formal_statement")}

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -18,6 +17,7 @@ from farm.judging.report import Report
 from farm.judging.verdict import Outcome, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
+from tests.commands import HEADER, Command
 
 FALSE = "theorem t (p : Prop) : p := by"
 TRUE = "theorem t (p : Prop) (h : p) : p := by"

@@ -11,13 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
-from commands import Command
 from fastapi import FastAPI
-from processes import PATIENCE
 from pydantic import BaseModel
-from trainer_service import FIELDS, RIGHT, WRONG, service
 
 from farm.trainers import asking
+from tests.commands import Command
+from tests.processes import PATIENCE
+from tests.trainer_service import FIELDS, RIGHT, WRONG, service
 
 APP = Path(__file__).parents[2] / "examples" / "rl" / "nemo_gym" / "app.py"
 

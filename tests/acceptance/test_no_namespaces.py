@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commands import PROVED, Command, Running, entry, lines, write
 from farm_workers.box.isolation import STRANGER
-from farms import Quiet
-from no_namespaces import PREFIX
-from processes import eventually
 
 from farm.judging.forgeable import FORGEABLE
+from tests.commands import PROVED, Command, Running, entry, lines, write
+from tests.farms import Quiet
 from tests.isolation_levels import isolated
+from tests.no_namespaces import PREFIX
+from tests.processes import eventually
 
 CAUSE = "Namespaces are not available: a filter of system calls (seccomp) refuses unshare (EPERM)"
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import Command, lines, write
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import judge
+from tests.commands import Command, lines, write
 
 WAYS = ("forked", "snapshot", "cold")
 HEADER = "prelude\nimport Core\n"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from candidates import as_other
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -20,6 +19,7 @@ from farm.judging.report import Preamble, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.manifest.entry import Entry
+from tests.candidates import as_other
 
 HEADER = "prelude\nimport Core\n\n"
 STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"

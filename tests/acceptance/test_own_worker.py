@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farms import asking
-from processes import PATIENCE, Process, child_of, eventually
-from toolchains import toolchain
 
 from farm.client import Client
 from farm.embedded import status
 from tests.acceptance.test_machine import IMPOSSIBLE
+from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
+from tests.farms import asking
+from tests.processes import PATIENCE, Process, child_of, eventually
+from tests.toolchains import toolchain
 
 PYTHON = Path(sys.executable).name
 HEADER_LINE = r'header = "prelude\nimport Core"'

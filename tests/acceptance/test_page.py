@@ -16,9 +16,6 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from commands import HEADER, PROVED, WRONG, Command, entry
-from farms import CORE, Quiet, load
-from processes import PATIENCE, eventually
 
 from farm.connections import Connections
 from farm.service.app import application
@@ -33,6 +30,9 @@ from farm.service.page.responses import HEADERS
 from farm.settings import Settings
 from farm.store.keys import Key, Keys, Scope
 from farm.store.looking import LineFilter, LinePlace, Looking
+from tests.commands import HEADER, PROVED, WRONG, Command, entry
+from tests.farms import CORE, Quiet, load
+from tests.processes import PATIENCE, eventually
 
 LOCAL_TOKEN = "the token of this start"
 HOSTILE = "</td><script>alert(1)</script>\u202e\"' onload=alert(1) {{ 7 * 7 }}"

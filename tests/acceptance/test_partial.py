@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command, lines, write
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
-from processes import CODE
-from services import serving_http
-from toolchains import toolchain
 
 from farm.judging.assurance import Assurance
 from farm.judging.verdict import Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
+from tests.commands import HEADER, Command, lines, write
+from tests.processes import CODE
+from tests.services import serving_http
+from tests.toolchains import toolchain
 
 STATEMENT = "theorem part_a : 1 = 1 := by sorry\ntheorem part_b : 2 = 2 := by"
 HELPER = "theorem helper (n : Nat) : n = n := by sorry\n"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command, lines, write
-from services import serving_http
+
+from tests.commands import HEADER, Command, lines, write
+from tests.services import serving_http
 
 #: The first part is false; the second follows from it.
 LINE = {

@@ -6,8 +6,6 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from candidates import as_other
-from commands import HEADER, Command, lines, write
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
@@ -19,6 +17,8 @@ from farm.judging.report import Preamble, Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
+from tests.candidates import as_other
+from tests.commands import HEADER, Command, lines, write
 
 STATEMENT = "theorem goal (n : Nat) : n = n := by"
 PROOF = f"{STATEMENT}\n  exact rfl"

@@ -21,8 +21,6 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import judged, read
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Doubtful, Question, Reply
-from processes import PATIENCE, Process, eventually, family
-from toolchains import script, toolchain
 
 from farm.allotment import cores
 from farm.judging.ending import Ending, ending
@@ -31,6 +29,8 @@ from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from tests.acceptance.test_ways import ENDLESS, FALSE, HEADER, PROGRAMS, TRICKY, TRUE, _limits
 from tests.isolation_levels import groups
+from tests.processes import PATIENCE, Process, eventually, family
+from tests.toolchains import script, toolchain
 
 TEXTS = {f"{path.parent.name}/{path.stem}": (path.read_text(), _limits(path)) for path in PROGRAMS} | {
     name: (text, Limits()) for name, text in TRICKY.items()

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import Command
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.configured import Table
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.probes import MOST_KEPT, probed
-from toolchains import toolchain
 
 from farm.errors import FarmError, ManifestError, SettingsError
+from tests.commands import Command
+from tests.toolchains import toolchain
 
 HEADER = "prelude\nimport Core\n"
 RIGHT = {

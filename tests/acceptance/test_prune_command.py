@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import PROVED, entry, lines, write
-from farms import Quiet, a_worker
 from sqlalchemy import text
+
+from tests.commands import PROVED, entry, lines, write
+from tests.farms import Quiet, a_worker
 
 OLDER = ("prune", "--older-than", "30d")
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from commands import Command, lines
+
+from tests.commands import Command, lines
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WRITTEN = {"predicted_proof", "proof_status", "farm"}

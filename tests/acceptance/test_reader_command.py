@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from farms import Quiet
-
 from farm.store.reader import ROLE
+from tests.farms import Quiet
 
 
 def test_the_role_is_there_afterwards_and_its_password_is_not_printed(quiet: Quiet, tmp_path: Path) -> None:

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PROVED, WRONG, Running, entry, lines, verdicts, write
-from evaluations import JUDGE_ERROR, REJECTED, TIMEOUT, Given, give
-from evaluations import PROVED as YES
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farms import CORE, Quiet, a_worker, load
-from processes import eventually
-from services import serving_http
-from toolchains import toolchain
 
 from farm.judging.assurance import Assurance
 from farm.store.environments import Served
 from farm.store.readings import read
 from tests.bench.checks.bare import launched
+from tests.commands import PROVED, WRONG, Running, entry, lines, verdicts, write
+from tests.evaluations import JUDGE_ERROR, REJECTED, TIMEOUT, Given, give
+from tests.evaluations import PROVED as YES
+from tests.farms import CORE, Quiet, a_worker, load
+from tests.processes import eventually
+from tests.services import serving_http
+from tests.toolchains import toolchain
 
 LIBRARY = "prelude\nimport Core\n\ntheorem {name} : True := True.intro\n"
 

@@ -12,16 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, verdicts, write
-from farms import Quiet, a_worker, asking, load, serving, verdict_count, wait_for_run
-from own_redis import FAULTS, own_redis
-from processes import child_of, eventually, family
 from sqlalchemy import create_engine, text
 
 from farm.runs import revise
 from farm.store.queries import Queries
 from tests.chaos.aftermath import own_groups
 from tests.chaos.servers import Kept
+from tests.commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, verdicts, write
+from tests.farms import Quiet, a_worker, asking, load, serving, verdict_count, wait_for_run
+from tests.own_redis import FAULTS, own_redis
+from tests.processes import child_of, eventually, family
 
 PYTHON = Path(sys.executable).name
 

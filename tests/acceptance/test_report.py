@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, lines, write
-from evaluations import JUDGE_ERROR, REJECTED, TIMEOUT, Given, give
-from evaluations import PROVED as YES
-from farms import Quiet, submitted
 from sqlalchemy import text
+
+from tests.commands import ADMITTED, ENDLESS, PROVED, WRONG, Command, entry, lines, write
+from tests.evaluations import JUDGE_ERROR, REJECTED, TIMEOUT, Given, give
+from tests.evaluations import PROVED as YES
+from tests.farms import Quiet, submitted
 
 HOSTILE = '</style><script>alert(1)</script>\x1b[31m\u202e"onmouseover=x'
 

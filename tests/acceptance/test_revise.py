@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, PROVED, WRONG, Command, entry, lines, verdicts, write
-from farms import CORE, Quiet, a_worker, finished, wait_for_run
-from processes import PATIENCE, eventually, family
 from sqlalchemy import text
+
+from tests.commands import ENDLESS, PROVED, WRONG, Command, entry, lines, verdicts, write
+from tests.farms import CORE, Quiet, a_worker, finished, wait_for_run
+from tests.processes import PATIENCE, eventually, family
 
 LONG = {"timeout": 600}
 

@@ -11,17 +11,17 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from commands import ADMITTED, ENDLESS, HEADER, PROVED, WRONG, Command, Running, entry, write
-from farms import Quiet, a_worker, asking, serving
-from http_service import listening
-from processes import eventually
-from scraping import Told, by, happened, parsed, scraped
 from sqlalchemy import text
 
 from farm.connections import Connections
 from farm.service.backend import Backend
 from farm.settings import Settings
 from farm.store.keys import Key, Scope
+from tests.commands import ADMITTED, ENDLESS, HEADER, PROVED, WRONG, Command, Running, entry, write
+from tests.farms import Quiet, a_worker, asking, serving
+from tests.http_service import listening
+from tests.processes import eventually
+from tests.scraping import Told, by, happened, parsed, scraped
 
 MEMORY = Path(__file__).parents[1] / "cases" / "verdict" / "memory_limit" / "doubling_string"
 #: A rule of the policy sees it, and the seal refuses it.

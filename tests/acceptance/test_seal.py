@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from descriptions import with_older_kernel
 from farm_workers.audit.declarations import MODULE, OLDER_MODULE, Module, opened_module
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import Name
@@ -21,9 +20,6 @@ from farm_workers.binding.description import encoded, shipped
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.replay import command
-from oleans import Writer, box
-from sealing import Image, Sealed
-from statements import HONEST, NO_PROOFS, OPEN, PROVED
 
 from farm.assembly.challenge import challenge_to
 from farm.judging.assurance import Assurance
@@ -32,6 +28,10 @@ from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from tests.bench.checks.bare import launched
+from tests.descriptions import with_older_kernel
+from tests.oleans import Writer, box
+from tests.sealing import Image, Sealed
+from tests.statements import HONEST, NO_PROOFS, OPEN, PROVED
 
 HEADER = "prelude\nimport Core\n"
 #: What the core library does not have: the tactic, and what believed the compiler before it left axioms.

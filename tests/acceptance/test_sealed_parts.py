@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from farm_workers.environments.lean_environment import LeanEnvironment
-from sealing import Image, Sealed
 
 from tests.bench.checks.bare import launched
+from tests.sealing import Image, Sealed
 
 HEADER = "prelude\nimport Core\n"
 ASKED = "theorem part : 1 = 1 := sorry\ntheorem goal : 2 = 2 := sorry\n"

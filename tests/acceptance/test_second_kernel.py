@@ -15,8 +15,6 @@ from farm_workers.checking.canary import examine, require_sound
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.exploits.corpus import Case, judged, read
-from processes import PATIENCE
-from reports import audited
 
 from farm.assembly.challenge import Challenge
 from farm.documents import decoded, encoded
@@ -28,6 +26,8 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
+from tests.processes import PATIENCE
+from tests.reports import audited
 
 STATEMENT = "theorem t : 1 = 1 := sorry\n"
 PROOF = "theorem t : 1 = 1 := rfl\n"

@@ -16,16 +16,16 @@ from typing import Any
 
 import httpx
 import pytest
-from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
-from farms import CORE, Quiet, a_worker
-from processes import PATIENCE, eventually
-from services import Service, serving_http
 
 from farm.service.requests import MOST_ITEMS
 from farm.service.server import BODY_MIB
 from farm.store import postgres
 from farm.store.transitions import Store
 from tests.chaos.servers import Servers
+from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
+from tests.farms import CORE, Quiet, a_worker
+from tests.processes import PATIENCE, eventually
+from tests.services import Service, serving_http
 
 
 def program(kind: tuple[str, str], number: int, **more: object) -> dict[str, Any]:

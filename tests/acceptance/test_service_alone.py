@@ -12,9 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from commands import HEADER, Running
-from farms import Quiet
-from processes import PATIENCE, eventually
+
+from tests.commands import HEADER, Running
+from tests.farms import Quiet
+from tests.processes import PATIENCE, eventually
 
 #: So long a client may take to send the head of a request.
 HEAD_SECONDS = 10.0

@@ -15,15 +15,15 @@ from typing import Any
 
 import httpx
 import pytest
-from commands import HEADER, Command
-from processes import CODE, PATIENCE
-from trainer_service import Served, service
 
 from farm import Farm
 from farm.client import AsyncClient, Client, Forbidden, Invalid, NotFound
 from farm.client.repl import Repl, Server, TacticFailure
 from farm.client.sessions import Session
 from farm.errors import UnknownRun, UsageError
+from tests.commands import HEADER, Command
+from tests.processes import CODE, PATIENCE
+from tests.trainer_service import Served, service
 
 STATEMENT = "theorem t (p q r : Prop) (hp : p) (hq : q) (hr : r) : (p ∧ q) ∧ r"
 ITEM = {"header": HEADER, "formal_statement": f"{STATEMENT} := by\n"}

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.candidates import Settling
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import Case, asked, one_of_each, read
-from processes import PATIENCE
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
@@ -23,6 +21,8 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
+from tests.commands import HEADER, Command
+from tests.processes import PATIENCE
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by"

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from commands import ADMITTED, HEADER, PROVED, WRONG, Command, entry, lines, verdicts, write
-from farms import Quiet, wait_for_run
-from processes import eventually
 from sqlalchemy import text
+
+from tests.commands import ADMITTED, HEADER, PROVED, WRONG, Command, entry, lines, verdicts, write
+from tests.farms import Quiet, wait_for_run
+from tests.processes import eventually
 
 KINDS = [PROVED, WRONG, ADMITTED]
 

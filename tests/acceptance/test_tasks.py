@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import HEADER, Command, write
-from processes import PATIENCE
-from trainer_service import Served, service
 
 from farm.client import Client, Refused
+from tests.commands import HEADER, Command, write
+from tests.processes import PATIENCE
+from tests.trainer_service import Served, service
 
 #: Needs choice and nothing else.
 STATEMENT = "theorem t (p : Prop) : Nonempty (Nonempty p → p) := by"

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import Command, lines, write
-from farms import Quiet, a_worker
+
+from tests.commands import Command, lines, write
+from tests.farms import Quiet, a_worker
 
 HEADER = "prelude\nimport Core\n"
 STATEMENT = "theorem t : 1 = 1 := by sorry"

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import farm_workers.systems.system
 import pytest
-from commands import lines
 
 import farm.systems.system
+from tests.commands import lines
 from tests.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collector import Collector, Got, collecting
-from commands import HEADER, PROGRAMS, PROVED, WRONG, Command, entry, lines, verdicts, write
-from farms import Quiet, a_worker
 from opentelemetry.sdk.trace import TracerProvider
-from processes import PATIENCE, eventually
-from services import Service, serving_http
 
 from farm.client import Client
+from tests.collector import Collector, Got, collecting
+from tests.commands import HEADER, PROGRAMS, PROVED, WRONG, Command, entry, lines, verdicts, write
+from tests.farms import Quiet, a_worker
+from tests.processes import PATIENCE, eventually
+from tests.services import Service, serving_http
 
 STATED = {
     "name": "stated",

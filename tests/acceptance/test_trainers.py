@@ -17,14 +17,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from commands import Command
-from processes import CODE, PATIENCE, eventually
-from trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, endless, service
 
 from farm.client import Refused
 from farm.trainers import asking, nemo_gym, openrlhf, slime, trl, verifiers, verl
 from farm.trainers.asking import BadRow, NoReward
 from farm.trainers.problems import BadColumn
+from tests.commands import Command
+from tests.processes import CODE, PATIENCE, eventually
+from tests.trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, endless, service
 
 ROOT = Path(__file__).parents[2]
 

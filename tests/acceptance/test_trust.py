@@ -14,7 +14,6 @@ from farm_workers.environments.lean_environment import KernelChecker, LeanEnviro
 from farm_workers.exploits.corpus import Case, judged, read
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
-from toolchains import toolchain
 
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.judging.assurance import Assurance
@@ -24,6 +23,7 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
+from tests.toolchains import toolchain
 
 LIMITS = Limits(wall_seconds=20.0)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from commands import Command, lines
-from processes import PATIENCE, eventually
+
+from tests.commands import Command, lines
+from tests.processes import PATIENCE, eventually
 
 PAGE = (Path(__file__).parents[2] / "docs" / "start" / "tutorial.md").read_text()
 _BLOCK = re.compile(r'^```(sh|text)(?: title="([^"]*)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)

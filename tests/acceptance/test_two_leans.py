@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import HEADER, PROVED, WRONG, Running, entry, lines, verdicts, write
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farms import Quiet, a_worker
-from processes import eventually
-from toolchains import script, toolchain
+
+from tests.commands import HEADER, PROVED, WRONG, Running, entry, lines, verdicts, write
+from tests.farms import Quiet, a_worker
+from tests.processes import eventually
+from tests.toolchains import script, toolchain
 
 VERSION = "4.34.0"
 SAYS = f"Lean (version {VERSION}, x86_64-unknown-linux-gnu, commit 0123456789ab, Release)"

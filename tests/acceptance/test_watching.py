@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ENDLESS, HEADER, PROVED, WRONG, Command, entry
-from farms import Quiet, a_worker, load
-from processes import eventually
-from services import serving_http
 from sqlalchemy import NullPool, create_engine, text
 
 from farm.version import VERSION
+from tests.commands import ENDLESS, HEADER, PROVED, WRONG, Command, entry
+from tests.farms import Quiet, a_worker, load
+from tests.processes import eventually
+from tests.services import serving_http
 
 #: What a terminal would obey, and more than one line.
 HOSTILE = "odd\x1b[31m\x9b\u202e\nsecond"

@@ -23,8 +23,6 @@ from farm_workers.environments.fit import Fit, engine
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
-from processes import PATIENCE, Process, eventually, family
-from toolchains import script, toolchain
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
@@ -32,6 +30,8 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
+from tests.processes import PATIENCE, Process, eventually, family
+from tests.toolchains import script, toolchain
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAMS = sorted(CASES.glob("*/*/program.lean")) + sorted(Path(__file__).with_name("core").glob("*.lean"))

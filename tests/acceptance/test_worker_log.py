@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from commands import PROVED, Command, entry, write
-from farms import Quiet, a_worker, wait_for_run
-from processes import child_of, eventually
-
 from farm.embedded import status
 from farm.version import VERSION
+from tests.commands import PROVED, Command, entry, write
+from tests.farms import Quiet, a_worker, wait_for_run
+from tests.processes import child_of, eventually
 
 #: How each line of a log begins: a time, a level and who speaks.
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d [A-Z]+ [\w.]+: \S")

@@ -24,11 +24,11 @@ from typing import Any
 
 import psycopg
 import redis
-from commands import Running
-from processes import eventually
 
 from farm.embedded.child import ChildSpec
 from tests.chaos.servers import Kept, Servers
+from tests.commands import Running
+from tests.processes import eventually
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "docker" / "Dockerfile"

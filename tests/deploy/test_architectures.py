@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from containers import ROOT
 from farm_workers.box import seccomp
+
+from tests.deploy.containers import ROOT
 
 #: Of Debian 12, which the images are built on: PEP 600.
 GLIBC = "manylinux_2_36"

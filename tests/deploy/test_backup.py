@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ENDLESS, PROVED, WRONG, Command, Running, entry, verdicts, write
 from deploy.page import settings
-from farms import serving, wait_for_run
 from sqlalchemy import Engine, make_url, text
 
 from farm.embedded.binaries import find_pair
 from farm.store import postgres
 from farm.store.queries import Queries
 from tests.chaos.servers import Servers
+from tests.commands import ENDLESS, PROVED, WRONG, Command, Running, entry, verdicts, write
+from tests.farms import serving, wait_for_run
 from tests.processes import PATIENCE, eventually
 
 KINDS = [PROVED, WRONG, ENDLESS, ENDLESS, ENDLESS, WRONG, ENDLESS, PROVED, ENDLESS, ENDLESS]

@@ -13,7 +13,13 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from charts import (
+from farm_workers.environments import configured
+from helm_python.chart import lint, package
+
+from farm.settings import VARIABLES
+from farm.version import VERSION
+from tests.commands import Command
+from tests.deploy.charts import (
     CASES,
     CHART,
     DEFAULTS,
@@ -39,12 +45,6 @@ from charts import (
     variables,
     worker,
 )
-from commands import Command
-from farm_workers.environments import configured
-from helm_python.chart import lint, package
-
-from farm.settings import VARIABLES
-from farm.version import VERSION
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 CUSTOM = ("ScaledObject", "TriggerAuthentication", "PodMonitor", "PrometheusRule")

@@ -17,11 +17,6 @@ from urllib.request import Request, urlopen
 import psycopg
 import pytest
 import redis
-from charts import CASES, MINIMAL, Object, Pod, at, merged, named, of_kind, pods, rendered, variables, worker
-from commands import ENDLESS, Command, Running, entry, write
-from farms import CORE, claimed, finished, load
-from no_namespaces import PREFIX
-from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 
 from farm.runs.export import export
@@ -30,6 +25,24 @@ from farm.store.environments import Served
 from farm.store.queries import Queries
 from farm.store.reader import ROLE, make_reader
 from farm.store.transitions import Store
+from tests.commands import ENDLESS, Command, Running, entry, write
+from tests.deploy.charts import (
+    CASES,
+    MINIMAL,
+    Object,
+    Pod,
+    at,
+    merged,
+    named,
+    of_kind,
+    pods,
+    rendered,
+    variables,
+    worker,
+)
+from tests.farms import CORE, claimed, finished, load
+from tests.no_namespaces import PREFIX
+from tests.processes import PATIENCE, eventually
 
 BIN = Path(postgres.__file__).parents[2] / ".venv" / "bin"
 

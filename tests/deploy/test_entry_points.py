@@ -12,7 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from containers import ROOT, Container, Ended, Image, Networked, home, images
+
+from tests.deploy.containers import ROOT, Container, Ended, Image, Networked, home, images
 
 if os.geteuid() != 0 and not os.environ.get("CI"):
     pytest.skip("only root starts containers", allow_module_level=True)

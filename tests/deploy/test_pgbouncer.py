@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from commands import ENDLESS, PROVED, WRONG, Command, entry, verdicts, write
-from farms import CORE, serving, wait_for_run
-from services import serving_http
 from sqlalchemy import Engine, text
 
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from tests.chaos.servers import Servers
+from tests.commands import ENDLESS, PROVED, WRONG, Command, entry, verdicts, write
+from tests.farms import CORE, serving, wait_for_run
 from tests.pooler import Pooler, pooling
 from tests.processes import PATIENCE
+from tests.services import serving_http
 
 KINDS = [PROVED, ENDLESS, WRONG, ENDLESS, PROVED, ENDLESS, ENDLESS, PROVED]
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 import redis
-from commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command, entry, verdicts, write
-from farms import CORE, serving, wait_for_run
-from services import serving_http
 
 from farm.redis_client import redis_url
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from tests.chaos.servers import Servers
+from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command, entry, verdicts, write
+from tests.farms import CORE, serving, wait_for_run
 from tests.processes import PATIENCE, eventually
+from tests.services import serving_http
 
 SKETCH = HEADER + "theorem t : True := by sorry\n"
 USERS = Path(__file__).parents[2] / "docker" / "redis" / "users.acl"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE
 
+from tests.processes import PATIENCE
 from tests.rolling import releases
 from tests.rolling.releases import Release
 from tests.rolling.run import Plan, roll

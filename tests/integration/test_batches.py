@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from farms import CORE, a_decision, finished
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -26,6 +25,7 @@ from farm.store.batches import Batch, BatchRows, ItemKey, KeyReused
 from farm.store.queries import Queries
 from farm.store.records import Judged
 from farm.store.transitions import Store
+from tests.farms import CORE, a_decision, finished
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import redis
 from celery import Celery
-from own_redis import FAULTS, OwnRedis, own_redis
-from processes import eventually
 
 from farm.broker import VERIFY, application, call, queue, require_broker
 from farm.cli.doctor import Diagnosis, examine
 from farm.connections import Connections
 from farm.errors import ServerDown
 from farm.settings import Settings
+from tests.own_redis import FAULTS, OwnRedis, own_redis
+from tests.processes import eventually
 
 
 @dataclass(frozen=True)

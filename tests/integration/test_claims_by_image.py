@@ -14,8 +14,6 @@ from farm_workers.loop import claim
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.image_affinity import ImageAffinity
 from farm_workers.loop.leases import Leases
-from farms import CORE, load
-from processes import eventually
 from sqlalchemy import Engine
 
 from farm.judging.states import Priority
@@ -23,6 +21,8 @@ from farm.judging.tiers import Tier
 from farm.store.attempt import Claim
 from farm.store.transitions import Store
 from farm.store.wish import Alike
+from tests.farms import CORE, load
+from tests.processes import eventually
 
 
 @pytest.fixture

@@ -10,12 +10,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from commands import PROVED, entry
 from farm_workers.loop.leases import Leases
 from farm_workers.loop.record import Recorder
-from farms import CORE, a_decision, load
-from own_redis import OwnRedis, own_redis
-from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 
 from farm.completions import Completions, Listener, Publisher, channel
@@ -24,6 +20,10 @@ from farm.runs.submit import watch
 from farm.store.attempt import Claim
 from farm.store.queries import Queries, Tally
 from farm.store.transitions import Store
+from tests.commands import PROVED, entry
+from tests.farms import CORE, a_decision, load
+from tests.own_redis import OwnRedis, own_redis
+from tests.processes import PATIENCE, eventually
 
 NOWHERE = "redis+socket:///nowhere/redis.sock"
 

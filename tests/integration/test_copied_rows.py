@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from binary_rows import CORE, OPTIONS, OTHER, Row, expected, many, prepared, rows_of
 from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
 from farm.store.columns import Column, declared
 from farm.store.new_lines import JOB_COLUMNS, STAGED_COLUMNS
+from tests.binary_rows import CORE, OPTIONS, OTHER, Row, expected, many, prepared, rows_of
 
 # Of COPY's binary format: the signature, no flags, no extension; and the count that says the end.
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)

@@ -20,8 +20,6 @@ import kombu
 import psycopg
 import pytest
 import redis
-from farms import CORE, a_decision, load
-from processes import CODE, eventually, family, processes
 from sqlalchemy import create_engine, text
 
 from farm.embedded import Servers, down, ensure, status
@@ -32,6 +30,8 @@ from farm.redis_client import redis_url
 from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.transitions import Store
+from tests.farms import CORE, a_decision, load
+from tests.processes import CODE, eventually, family, processes
 
 # A command of its own process that wants the servers, prints what it got, and leaves them running.
 COMMAND = """

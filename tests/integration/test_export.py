@@ -15,10 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PROVED, entry, lines
-from farms import CORE, finished, load, submitted
-from processes import Process, eventually, processes
-from reports import SEALED
 from sqlalchemy import Engine, text
 
 from farm.cli.terminal import print_line
@@ -37,6 +33,10 @@ from farm.service.page.program import program
 from farm.store.looking import LineFilter, Looking
 from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
+from tests.commands import PROVED, entry, lines
+from tests.farms import CORE, finished, load, submitted
+from tests.processes import Process, eventually, processes
+from tests.reports import SEALED
 
 #: More lines than the exporter itself writes, and than fit into its children at once.
 LINES = 6_000

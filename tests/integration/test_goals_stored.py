@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from farms import CORE, finished
 from sqlalchemy import Engine
 
 from farm.assembly.program import AssemblyOptions
@@ -18,6 +17,7 @@ from farm.service.answers import result
 from farm.store.queries import Queries
 from farm.store.records import Item
 from farm.store.transitions import Store
+from tests.farms import CORE, finished
 
 STATEMENT = "theorem t (p : Prop) : p := by"
 PROOF = "  skip\n  sorry"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from processes import PATIENCE, eventually
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
@@ -17,6 +16,7 @@ from farm.service.auth.key_ring import KeyRing
 from farm.service.auth.tokens import ApiToken
 from farm.store import postgres
 from farm.store.keys import Key, Keys, Scope
+from tests.processes import PATIENCE, eventually
 
 ALL = {"scopes": frozenset(Scope), "classes": frozenset({"interactive", "online", "batch"})}
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PROVED, WRONG, Command, entry, verdicts, write
-from farms import serving
-from processes import eventually
 
 from farm.embedded.binaries import NOBODY
+from tests.commands import PROVED, WRONG, Command, entry, verdicts, write
+from tests.farms import serving
+from tests.processes import eventually
 
 USER: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 PASSWORD = "p@ss word/é"

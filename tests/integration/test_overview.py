@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import PROVED, entry
-from farms import CORE, claimed, finished, load
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -27,6 +25,8 @@ from farm.store.queries import Queries
 from farm.store.rates import Rates
 from farm.store.transitions import Store
 from farm.store.workers import SignOfLife, State, Workers
+from tests.commands import PROVED, entry
+from tests.farms import CORE, claimed, finished, load
 
 SIGN = SignOfLife(
     name="node:1",

@@ -14,9 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import lines, write
-from farms import CORE, finished, load
-from processes import eventually
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -34,6 +31,9 @@ from farm.store import postgres, readings
 from farm.store.batches import Batch, ItemKey
 from farm.store.queries import Queries, StoredRun
 from farm.store.transitions import Store
+from tests.commands import lines, write
+from tests.farms import CORE, finished, load
+from tests.processes import eventually
 
 DAY = 86_400.0
 NEWER = replace(CORE, name="newer", digest="d" * 64)

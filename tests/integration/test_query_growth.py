@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from commands import write
-from farms import CORE, a_decision
 from sqlalchemy import Engine, NullPool, create_engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -28,6 +26,8 @@ from farm.store.loading import loading
 from farm.store.postgres import connect, hashing
 from farm.store.queries import Queries
 from farm.store.transitions import Store
+from tests.commands import write
+from tests.farms import CORE, a_decision
 
 _FEW, _MANY = 400, 4000
 #: So many times as many lines may have so many times as many rows read; squared it would be a hundred times.

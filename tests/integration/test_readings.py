@@ -8,9 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from bulk_rows import fill
-from commands import PROVED, WRONG, entry, write
-from farms import CORE, a_decision, claimed, finished, load
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -26,6 +23,9 @@ from farm.store.attempt import Released
 from farm.store.queries import Queries
 from farm.store.readings import NEWEST, FarmReading, read
 from farm.store.transitions import Store
+from tests.bulk_rows import fill
+from tests.commands import PROVED, WRONG, entry, write
+from tests.farms import CORE, a_decision, claimed, finished, load
 
 
 @pytest.fixture

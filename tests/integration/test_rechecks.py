@@ -7,9 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from binary_rows import SORTS, TASK
-from commands import PROVED, entry, write
-from farms import CORE, finished, load, submitted
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import OperationalError
 
@@ -29,6 +26,9 @@ from farm.store import rechecks
 from farm.store.batches import ItemKey
 from farm.store.queries import Queries
 from farm.store.transitions import Store
+from tests.binary_rows import SORTS, TASK
+from tests.commands import PROVED, entry, write
+from tests.farms import CORE, finished, load, submitted
 
 NEXT = replace(CORE, name="next", digest="d2")
 

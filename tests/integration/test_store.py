@@ -16,8 +16,6 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from farms import CORE, a_decision, claimed, finished, load
-from processes import eventually
 from psycopg import sql
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import IntegrityError
@@ -34,6 +32,8 @@ from farm.store.attempt import Claim, Released
 from farm.store.queries import Queries
 from farm.store.transitions import MAX_FAILURES, Store
 from farm.store.watermark import Front
+from tests.farms import CORE, a_decision, claimed, finished, load
+from tests.processes import eventually
 
 OTHER = "other"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
-from processes import child_of, eventually, family
 
 from farm.embedded import Facts, ensure, status
 from farm.redis_client import redis_url
+from tests.processes import child_of, eventually, family
 
 PYTHON = Path(sys.executable).name
 

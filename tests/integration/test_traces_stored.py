@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from farms import CORE, a_decision
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -18,6 +17,7 @@ from farm.store.attempt import Claim
 from farm.store.batches import Batch, ItemKey, store_batch
 from farm.store.queries import Queries
 from farm.store.transitions import Store
+from tests.farms import CORE, a_decision
 
 OPTIONS = SubmitOptions(assembly=AssemblyOptions(), environment="core")
 FIRST, SECOND = (f"00-{digit * 32}-{digit * 16}-01" for digit in "12")

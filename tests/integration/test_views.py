@@ -9,8 +9,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from dashboards import filled, queries
-from farms import CORE, claimed, finished, load
 from psycopg import errors
 from sqlalchemy import Engine, text
 
@@ -23,6 +21,8 @@ from farm.store import postgres
 from farm.store.queries import Queries
 from farm.store.reader import ROLE, make_reader
 from farm.store.transitions import Store
+from tests.dashboards import filled, queries
+from tests.farms import CORE, claimed, finished, load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "views.md").read_text()
 PROGRAM = "theorem t : 1 + 1 = 2 := rfl -- the secret of a program"

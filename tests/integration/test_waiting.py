@@ -10,9 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import write
-from farms import CORE, a_decision, finished, load, submitted
-from processes import eventually
 from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
@@ -31,6 +28,9 @@ from farm.store.loading import loading
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from farm.store.watermark import Front
+from tests.commands import write
+from tests.farms import CORE, a_decision, finished, load, submitted
+from tests.processes import eventually
 
 
 @pytest.fixture

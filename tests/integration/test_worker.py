@@ -22,7 +22,6 @@ from typing import Any, cast
 import pytest
 import redis
 from celery import Celery
-from commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
 from farm_workers.box.isolation import Isolation, prepared
 from farm_workers.box.once import never
 from farm_workers.checking.checker import Checker
@@ -38,13 +37,7 @@ from farm_workers.machine.environments import installed
 from farm_workers.machine.judges import Judges
 from farm_workers.metrics import events
 from farm_workers.systems.lean.judge import LeanJudge
-from farms import a_decision, load
-from own_redis import own_redis
-from processes import PATIENCE, eventually, family
-from reports import SEALED, with_facts
-from scraping import by, happened, scraped
 from sqlalchemy import Engine, text
-from toolchains import script, toolchain
 
 from farm import log
 from farm.broker import application
@@ -64,7 +57,14 @@ from farm.store.records import Judged
 from farm.store.transitions import MAX_FAILURES, Store
 from farm.store.workers import Workers
 from farm.version import VERSION
+from tests.commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
+from tests.farms import a_decision, load
 from tests.made_once import MadeOnce, copied
+from tests.own_redis import own_redis
+from tests.processes import PATIENCE, eventually, family
+from tests.reports import SEALED, with_facts
+from tests.scraping import by, happened, scraped
+from tests.toolchains import script, toolchain
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 

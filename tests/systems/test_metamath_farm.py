@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import Command, lines, write
 
 from farm.embedded import down
+from tests.commands import Command, lines, write
 
 TABLE = """
 [environments.demo]

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import PROVED, WRONG, Command, entry, lines, verdicts, write
+
+from tests.commands import PROVED, WRONG, Command, entry, lines, verdicts, write
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: HOL Light takes a minute and a half to load.

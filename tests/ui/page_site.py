@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from farms import CORE, a_decision, claimed, submitted
-from processes import CODE, eventually
-from reports import SEALED
 from sqlalchemy import text
 
 from farm.judging.audit import Replay
 from farm.judging.report import Goal, Message
 from tests.bench.around.site import FarmAtWork, farm_at_work
+from tests.farms import CORE, a_decision, claimed, submitted
+from tests.processes import CODE, eventually
+from tests.reports import SEALED
 
 HEADER = "import Mathlib\nopen Nat Real\n\n"
 STATEMENTS = {

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from commands import Command
-from dashboards import ENVIRONMENTS, RUNS, Query, documented, filled, queries, rules
-from processes import eventually
-from watching import Watched, configuration, exporting, judged, prometheus
 
 from farm.embedded import down, ensure
 from farm.store import postgres
 from farm.store.reader import make_reader
+from tests.commands import Command
+from tests.dashboards import ENVIRONMENTS, RUNS, Query, documented, filled, queries, rules
+from tests.processes import eventually
+from tests.ui.watching import Watched, configuration, exporting, judged, prometheus
 
 #: Rounds of manifests: a rate needs a second of each kind.
 ROUNDS = 3

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 from farm_workers.metrics import events
 from farm_workers.metrics.registry import Metrics
-from farms import a_decision
-from metric_samples import CLAIM, READING, STATE
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from farm.metrics.farm import FarmMetrics, exposition
+from tests.farms import a_decision
+from tests.metric_samples import CLAIM, READING, STATE
 
 
 def of_a_worker(monkeypatch: pytest.MonkeyPatch) -> bytes:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dashboards import filled, queries
+
+from tests.dashboards import filled, queries
 
 HERE = Path(__file__).parent
 MONITORING = HERE.parents[1] / "docker" / "monitoring"

@@ -17,13 +17,13 @@ from typing import Any
 
 import psycopg
 import yaml
-from commands import ADMITTED, ENDLESS, HEADER, PROVED, WRONG, Command, entry, write
-from dashboards import MONITORING, ROOT
-from processes import eventually
 from psycopg.rows import dict_row
 from sqlalchemy import Engine, text
 
 from farm.store.reader import ROLE
+from tests.commands import ADMITTED, ENDLESS, HEADER, PROVED, WRONG, Command, entry, write
+from tests.dashboards import MONITORING, ROOT
+from tests.processes import eventually
 
 CASES = ROOT / "tests" / "cases" / "verdict"
 _CHEAT = HEADER + "axiom cheat{n} : False\n\ntheorem t{n} : False := cheat{n}\n"

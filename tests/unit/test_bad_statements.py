@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from binary_rows import OPTIONS, Row, rows_of
 from farm_workers.systems.hol_light.environment import environment
 from farm_workers.systems.hol_light.judge import HolLightJudge
 from farm_workers.systems.metamath.environment import MetamathEnvironment
 from farm_workers.systems.metamath.judge import MetamathJudge
-from isolation_levels import isolated
-from test_datasets import CASES, COPIES, jsonl
 
 from farm.assembly.challenge import Challenge
 from farm.datasets.catalogue import dataset
@@ -29,6 +26,9 @@ from farm.manifest.lines import opened
 from farm.runs.prepare.manifests import preparing
 from farm.settings import Settings
 from farm.store.environments import ServedEnvironment
+from tests.binary_rows import OPTIONS, Row, rows_of
+from tests.isolation_levels import isolated
+from tests.unit.test_datasets import CASES, COPIES, jsonl
 
 #: A good statement of each system, and fields that make a line of it bad.
 GOOD = {Kind.METAMATH: "good $p |- t = t $= ? $.", Kind.HOL_LIGHT: "`1 + 1 = 2`"}

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from budget import MARGIN, TEST, TEST_MARGIN, Durations
 
+from tests.budget import MARGIN, TEST, TEST_MARGIN, Durations
 from tests.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]

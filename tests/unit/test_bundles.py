@@ -18,10 +18,10 @@ from farm_workers.environments import bundle
 from farm_workers.environments.configured import Parts
 from farm_workers.environments.lean_environment import KernelChecker
 from farm_workers.environments.toolchain import Toolchain
-from processes import CODE
-from toolchains import script
 
 from farm.errors import FarmError, UsageError
+from tests.processes import CODE
+from tests.toolchains import script
 
 SAYS = "Lean (version 4.35.0, x86_64-unknown-linux-gnu, commit eb6cafb7290e, Release)"
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_there_is_not_overwritten(parts: Parts, tmp_path: Path) -
 
 def test_a_disk_without_room_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: Path) -> None:
     program = (
-        "import resource, sys; from pathlib import Path; import test_bundles as t\n"
+        "import resource, sys; from pathlib import Path; import tests.unit.test_bundles as t\n"
         "from farm.errors import FarmError\n"
         "folder, tree = map(Path, sys.argv[1:])\n"
         "lean = t.Toolchain(lean=tree / 'bin' / 'lean', says=t.SAYS)\n"
@@ -137,8 +137,7 @@ def test_a_disk_without_room_leaves_no_part_of_a_bundle(parts: Parts, tmp_path: 
     folder = tmp_path / "folder"
     folder.mkdir()
     command = [sys.executable, "-c", program, folder, tmp_path / "toolchain"]
-    code = os.pathsep.join([CODE, str(Path(__file__).parent)])
-    said = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": code})
+    said = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": CODE})
     assert "m.farm cannot be written: [Errno 27] File too large" in said.stdout, said
     assert said.stdout.endswith("the partial file was removed []\n")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from farm_workers.environments.configured import Table
 from farm_workers.environments.lean_environment import LeanEnvironment
-from toolchains import credulous, script
 
 from farm.errors import SettingsError
+from tests.toolchains import credulous, script
 
 Described = Callable[..., LeanEnvironment]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import typer
-from commands import Command
 from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 from farm.cli.command import app
 from farm.version import VERSION
+from tests.commands import Command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
 

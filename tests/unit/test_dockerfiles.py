@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from commands import Command
-from dashboards import ROOT
 
 from farm.settings import VARIABLES
+from tests.commands import Command
+from tests.dashboards import ROOT
 
 DOCKER = ROOT / "docker"
 DOCKERFILES = [DOCKER / "Dockerfile", DOCKER / "environment.Dockerfile"]

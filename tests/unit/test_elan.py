@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from farm_workers.environments import elan
 from farm_workers.environments.toolchain import ask, find
-from toolchains import credulous, script
 
 from farm.errors import SettingsError
+from tests.toolchains import credulous, script
 
 NAME = "leanprover--lean4---v4.35.0"
 

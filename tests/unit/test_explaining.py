@@ -8,13 +8,13 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from time_bounds import assert_linear
 
 from farm.client import Result
 from farm.client.explaining import HINTS, MOST_CHARACTERS, FirstError, Mark, cut_out, marked
 from farm.client.results import Goal, Message, Position
 from farm.judging.error_kinds import ErrorKind, error_kind
 from farm.judging.report import Message as LeanMessage
+from tests.time_bounds import assert_linear
 
 
 def said(text: str, kind: str = "") -> LeanMessage:

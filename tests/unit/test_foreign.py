@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from time_bounds import assert_linear
 
 from farm.assembly.faults import StatementFault
 from farm.assembly.foreign import foreign
 from farm.kinds import Kind
 from farm.systems.known import system
+from tests.time_bounds import assert_linear
 
 DATA = Path(os.environ.get("FARM_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 FILES = ["minif2f-test.jsonl", "minif2f-valid.jsonl", "proofnet-valid.jsonl", "putnam-test.jsonl"]

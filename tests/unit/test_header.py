@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from time_bounds import assert_linear
 
 from farm.lean_text.header import header_end
+from tests.time_bounds import assert_linear
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from farm_workers.lean.messages import MOST_MESSAGES, MOST_TEXT, completes, parse, with_end_mark
 from hypothesis import given
 from hypothesis import strategies as st
-from time_bounds import assert_linear
 
 from farm.judging.report import Message
+from tests.time_bounds import assert_linear
 
 MARK = "00ff"
 #: Eight lines and an empty one.

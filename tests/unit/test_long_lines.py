@@ -10,9 +10,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from binary_rows import CORE, OPTIONS
-from test_answers import judged, verdict
-from time_bounds import assert_linear
 
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
@@ -24,7 +21,10 @@ from farm.runs.prepare.blocks import preparer
 from farm.runs.writeback.fields import Marking, fields
 from farm.service.json_body import parsed
 from farm.service.requests import Batch, Item
+from tests.binary_rows import CORE, OPTIONS
 from tests.processes import PATIENCE
+from tests.time_bounds import assert_linear
+from tests.unit.test_answers import judged, verdict
 
 CHARACTERS, PART = 5_000_000, 100_000
 ROUNDS = 3

@@ -10,8 +10,6 @@ from farm_workers.checking.blame import blames_statement
 from farm_workers.checking.policy import screened
 from farm_workers.checking.stages import Candidate
 from farm_workers.environments.lean_environment import LeanEnvironment
-from reports import CLEAN, with_facts
-from time_bounds import assert_quick
 
 from farm.assembly.challenge import Challenge
 from farm.assembly.segments import LineMap, Location, Segment, starts_in
@@ -20,6 +18,8 @@ from farm.judging.job import Check
 from farm.judging.report import Message
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import LONGEST_READ
+from tests.reports import CLEAN, with_facts
+from tests.time_bounds import assert_quick
 
 CHARACTERS = 1_000_000
 HEADER = "import A\n"

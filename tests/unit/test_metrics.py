@@ -23,13 +23,8 @@ from farm_workers.metrics.registry import (
     WAIT_SECONDS,
     Metrics,
 )
-from farms import a_decision
-from metric_samples import CLAIM, READING, STATE
-from processes import eventually
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from reports import SEALED
-from scraping import by, parsed, scraped
 
 from farm.errors import ServerDown, UsageError
 from farm.judging.audit import Replay
@@ -39,6 +34,11 @@ from farm.metrics.farm import FarmMetrics, exposition
 from farm.metrics.port import MOST_CONNECTIONS, exposed
 from farm.store.environments import STARTING, UNFIT, Pending
 from farm.store.readings import FarmReading
+from tests.farms import a_decision
+from tests.metric_samples import CLAIM, READING, STATE
+from tests.processes import eventually
+from tests.reports import SEALED
+from tests.scraping import by, parsed, scraped
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import Command
-from dashboards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
 
 from farm.settings import VARIABLES
+from tests.commands import Command
+from tests.dashboards import MONITORING, ROOT, boards, documented, filled, queries, rules, selectors
 
 COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

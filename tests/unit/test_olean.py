@@ -18,7 +18,8 @@ from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import DEEPEST_NAME, LONGEST_PART, MalformedOlean, opened
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oleans import BASE, CONSTRUCTOR, HEADER, INDUCTIVE, NOTHING, QUOTIENT, RECURSOR, Writer, box
+
+from tests.oleans import BASE, CONSTRUCTOR, HEADER, INDUCTIVE, NOTHING, QUOTIENT, RECURSOR, Writer, box
 
 #: Written by Lean 4.35.0 from the text beside it; its one theorem rests on an axiom.
 REAL = (Path(__file__).with_name("olean") / "Real.olean").read_bytes()

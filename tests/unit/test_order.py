@@ -6,8 +6,9 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
-from made_once import MadeOnce, copied
-from order import longest
+
+from tests.made_once import MadeOnce, copied
+from tests.order import longest
 
 ROOT = Path(__file__).parents[2]
 

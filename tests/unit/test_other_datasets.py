@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from test_datasets import CASES, copy, jsonl, made
 
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.datasets.catalogue import Dataset, dataset, of_folder, of_rows
@@ -16,6 +15,7 @@ from farm.datasets.making import Copy, Wanted, lines, read_copy, write
 from farm.datasets.minif2f_names import named
 from farm.errors import ManifestError, UsageError
 from farm.manifest.entries import read
+from tests.unit.test_datasets import CASES, copy, jsonl, made
 
 Line = Mapping[str, object]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plain_words import ENOUGH, Count, Prose, counted, faults, folder_of, prose_of, prose_of_python
+
+from tests.plain_words import ENOUGH, Count, Prose, counted, faults, folder_of, prose_of, prose_of_python
 
 #: The most riddle words in 1 000 words of a folder's prose; all other folders have `ENOUGH`.
 CEILINGS: dict[str, float] = {}

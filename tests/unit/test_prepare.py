@@ -19,10 +19,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from binary_rows import CORE, OPTIONS, OTHER, TASK, Row, expected, many, prepared, rows_of, text_of, texts_of
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import CODE, Process, eventually, processes
 
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.errors import FarmError, ManifestChanged, ManifestError, UsageError
@@ -34,6 +32,20 @@ from farm.manifest.lines import opened
 from farm.runs.children import pieces
 from farm.runs.prepare.manifests import preparing
 from farm.store.new_lines import Block
+from tests.binary_rows import (
+    CORE,
+    OPTIONS,
+    OTHER,
+    TASK,
+    Row,
+    expected,
+    many,
+    prepared,
+    rows_of,
+    text_of,
+    texts_of,
+)
+from tests.processes import CODE, Process, eventually, processes
 
 KNOWN = (CORE, OTHER)
 
@@ -550,7 +562,7 @@ def test_an_error_of_whoever_asks_leaves_no_child(long: Path) -> None:
 PARENT = f"""
 import sys, time
 from pathlib import Path
-from binary_rows import CORE, OPTIONS, OTHER, prepared
+from tests.binary_rows import CORE, OPTIONS, OTHER, prepared
 from farm.runs.children import pieces
 
 pieces.PIECE_LINES = {PIECE}

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from time_bounds import assert_linear
 
 from farm.assembly.program import PROFILES, AssemblyOptions, Program, assemble
 from farm.assembly.segments import LineMap, Location, starts_in
 from farm.errors import UsageError
 from farm.manifest.entry import Entry
 from tests.bench.around import answers
+from tests.time_bounds import assert_linear
 
 CASES = Path(__file__).parents[1] / "cases" / "assembly"
 HEADER = "import Mathlib\n\nopen Real\n\n"

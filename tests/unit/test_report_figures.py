@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from evaluations import JUDGE_ERROR, PROVED, REJECTED, TIMEOUT, Given
 
 from farm.reports import svg, words
 from farm.reports.comparison import compare
@@ -14,6 +13,7 @@ from farm.reports.figures import Figures, PassAt, figures
 from farm.reports.pools import LinePool
 from farm.reports.statistics import pass_at_k
 from farm.store.outcomes import LineOutcome
+from tests.evaluations import JUDGE_ERROR, PROVED, REJECTED, TIMEOUT, Given
 
 MEMORY = Given(verdict="memory_limit", reason="memory_limit")
 WAITS, CANCELLED = "queued", "cancelled"

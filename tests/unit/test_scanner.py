@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from time_bounds import assert_linear, assert_quick
 
 from farm.lean_text.scanner import Opaque, TokenKind, opaque_spans, sorry_tokens, tokens
+from tests.time_bounds import assert_linear, assert_quick
 
 
 def read(text: str) -> list[tuple[str, str]]:

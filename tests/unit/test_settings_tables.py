@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from settings_tables import PAGE, SCHEMA, UNITS, WRITTEN, page, schema, units
 
 from farm.settings import ALL, VARIABLES, WORKER, Variable
+from tests.settings_tables import PAGE, SCHEMA, UNITS, WRITTEN, page, schema, units
 
 MORE = {
     **VARIABLES,

@@ -12,7 +12,8 @@ from types import ModuleType
 
 import pytest
 import yaml
-from test_cli_help import COMMANDS
+
+from tests.unit.test_cli_help import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,9 +12,9 @@ from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import parsed
 from farm_workers.audit.parts import with_standings
 from farm_workers.audit.standing import permits
-from oleans import Writer, box
 
 from tests.bench.audit import library
+from tests.oleans import Writer, box
 
 
 def told(file: bytes, **rules: object) -> dict[str, object]:

@@ -13,10 +13,10 @@ from farm_workers.loop import starting
 from farm_workers.loop.starting import Starting
 from farm_workers.machine.environments import Configured
 from farm_workers.systems.hol_light.environment import HolLightEnvironment
-from processes import eventually
 
 from farm.errors import FarmError, SettingsError
 from farm.kinds import Kind
+from tests.processes import eventually
 
 
 def environment(name: str) -> HolLightEnvironment:

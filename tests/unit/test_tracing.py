@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from collector import Collector, collecting
-from processes import CODE, PATIENCE, eventually
 
 from farm import tracing
 from farm.tracing.span import trace_id
 from farm.tracing.tracer import FLUSH_SECONDS, Tracer
+from tests.collector import Collector, collecting
+from tests.processes import CODE, PATIENCE, eventually
 
 #: All that a command, a service or a worker imports. What it rests on imports OpenTelemetry's interface, and
 #: its metrics where they are installed, but neither its spans nor what sends them.

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reports import CLEAN, SEALED, with_facts
 
 from farm.judging.audit import ADMITTED, Audit, Replay, Stated, against
 from farm.judging.ending import needs_seal
@@ -18,6 +17,7 @@ from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import OUTCOMES, Outcome, Reason, Verdict, judge, judge_text
 from farm.lean_text.policy.rules import RULES, Action, Hit
+from tests.reports import CLEAN, SEALED, with_facts
 
 
 def said(severity: str, text: str, kind: str = "") -> Message:

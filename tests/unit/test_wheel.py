@@ -6,7 +6,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from bare_install import ROOT, Bare, built
+
+from tests.bare_install import ROOT, Bare, built
 
 PACKAGES = {
     "farm": "farm",
