@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.page import settings
 from sqlalchemy import URL
 
 from farm.embedded.binaries import find_pair
+from tests.deploy.page import settings
 from tests.processes import eventually
 
 USER, PASSWORD = "farm", "through"

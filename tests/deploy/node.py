@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.unit import Unit
-
+from tests.deploy.unit import Unit
 from tests.processes import PATIENCE, processes
 
 _SECCOMP = Path(__file__).with_name("seccomp.py")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deploy.page import settings
 from sqlalchemy import Engine, make_url, text
 
 from farm.embedded.binaries import find_pair
@@ -21,6 +20,7 @@ from farm.store import postgres
 from farm.store.queries import Queries
 from tests.chaos.servers import Servers
 from tests.commands import ENDLESS, PROVED, WRONG, Command, Running, entry, verdicts, write
+from tests.deploy.page import settings
 from tests.farms import serving, wait_for_run
 from tests.processes import PATIENCE, eventually
 

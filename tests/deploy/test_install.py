@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deploy.node import Node, a_node
-from deploy.page import commands
-from deploy.unit import UNITS, Unit
 from sqlalchemy import create_engine, text
 
 from farm.store import postgres
 from farm.store.reader import make_reader
 from tests.chaos.servers import Servers
+from tests.deploy.node import Node, a_node
+from tests.deploy.page import commands
+from tests.deploy.unit import UNITS, Unit
 from tests.pooler import Pooler, pooling
 from tests.processes import eventually
 

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from deploy.unit import FOLDER, UNITS, Unit, environment_file
 
 from farm.settings import VARIABLES, Settings
 from tests.commands import Command
+from tests.deploy.unit import FOLDER, UNITS, Unit, environment_file
 
 #: How exposed systemd may call them, in tenths: a worker makes namespaces for its checks.
 MOST_EXPOSED = {"farm-worker": 35, "farm-serve": 15, "farm-metrics": 15, "farm-prune": 15}

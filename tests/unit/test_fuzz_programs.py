@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fuzz.families import FAMILIES, growths
-from fuzz.mutants import Example
-from fuzz.programs import Checks, run, wrong_with
+
+from tests.fuzz.families import FAMILIES, growths
+from tests.fuzz.mutants import Example
+from tests.fuzz.programs import Checks, run, wrong_with
 
 
 @pytest.mark.parametrize("first", range(0, 500, 100))
