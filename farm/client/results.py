@@ -190,6 +190,7 @@ class Stated:
     closed_by: str | None = None
     negation_closed_by: str | None = None
     tried: tuple[str, ...] = ()
+    cut_short: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -135,7 +135,7 @@ class Stated:
     type reaches, whatever way; `constants` are those of the module that it reaches, the first 500;
     `left_open` are other theorems that the text leaves open. `closed_by` is the first tactic that proves it
     alone, `negation_closed_by` the first that proves its negation; `tried` are those that had enough time for
-    an answer about both.
+    an answer about both, and `cut_short` says that some had not.
     """
 
     type_sha256: str
@@ -146,6 +146,7 @@ class Stated:
     closed_by: str | None = None
     negation_closed_by: str | None = None
     tried: tuple[str, ...] = ()
+    cut_short: bool = False
 
     @property
     def sentence(self) -> str:

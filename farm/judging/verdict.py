@@ -154,7 +154,8 @@ class Verdict:
     """The outcome of a check, its reason, and one short sentence for a person.
 
     `place` is the position in the program that the sentence names, None if it names none; `error_kind` is
-    the kind of the error of Lean's that it names, "" for other reasons.
+    the kind of the error of Lean's that it names, "" for other reasons. `cut_short` says that a clock ended
+    what belongs to the verdict besides the outcome.
     """
 
     outcome: Outcome
@@ -162,6 +163,7 @@ class Verdict:
     detail: str
     place: Place | None = None
     error_kind: str = ""
+    cut_short: bool = False
 
     @property
     def proof_status(self) -> str:
@@ -201,7 +203,7 @@ class Verdict:
     @property
     def by_chance(self) -> bool:
         """Whether a clock or the machine's state decided, so that no other line may share the verdict."""
-        return self.reason in _CHANCE
+        return self.cut_short or self.reason in _CHANCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -304,7 +306,7 @@ def _stated(report: Report) -> Verdict:
         return found
     if audit is None or audit.stated is None:
         return _verdict(Reason.NO_REPLY, "The seal did not say what the statement is.")
-    return _verdict(Reason.STATED, audit.stated.sentence)
+    return replace(_verdict(Reason.STATED, audit.stated.sentence), cut_short=audit.stated.cut_short)
 
 
 def judge_text(text: str) -> Verdict | None:

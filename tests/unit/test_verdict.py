@@ -264,6 +264,13 @@ def test_only_what_would_come_out_the_same_again_is_reproducible(reason: Reason)
     assert Verdict(outcome=OUTCOMES[reason], reason=reason, detail="").reproducible is expected
 
 
+def test_no_other_line_shares_a_statement_of_which_some_tactics_had_too_little_time() -> None:
+    hurried = dataclasses.replace(STATED, cut_short=True)
+    whole, cut = (judge(with_facts(CLEAN, states=True, **sealed(stated=each))) for each in (STATED, hurried))
+    assert (whole.outcome, cut.outcome) == (Outcome.STATED, Outcome.STATED)
+    assert (whole.reproducible, cut.reproducible) == (True, False)
+
+
 @pytest.mark.parametrize("reason", Reason)
 def test_only_a_failure_that_may_pass_is_tried_again(reason: Reason) -> None:
     final = {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.CONTRADICTION, Reason.ANSWER_UNDECIDED}

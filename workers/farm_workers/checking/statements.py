@@ -70,7 +70,9 @@ class Statements:
         try:
             for tactic in TACTICS:
                 proof, disproof = (self._closes(own, check, spent) for check in _proofs(own.check, tactic))
-                if None not in (proof, disproof):
+                if None in (proof, disproof):
+                    stated = replace(stated, cut_short=True)
+                else:
                     stated = replace(stated, tried=(*stated.tried, tactic))
                 if proof or disproof:
                     closed_by, refuted_by = (tactic if closes else None for closes in (proof, disproof))
