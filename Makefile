@@ -7,7 +7,7 @@ BIN := .venv/bin
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
-	@echo "make test    set everything up, run the whole test suite"
+	@echo "make test    set everything up, run the test suite; some files take turns"
 	@echo "make nightly run the long instruments, which make test leaves out, and print a table of them; about two hours"
 	@echo "make coverage run the unit tests; fails when they take too few lines and branches"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
@@ -59,7 +59,8 @@ demo: setup
 # the order that tests/conftest.py gives them.
 PROCESSES ?= 5
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -p tests.budget
+	@$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder \
+		-p tests.budget -p tests.turns
 
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly
