@@ -116,6 +116,7 @@ INITIALIZED = RuntimeFunction("lean_io_mark_end_initialization", 0)
 NAME_NUMBER = RuntimeFunction("lean_name_mk_numeral", 2)
 NEW_REFERENCE = RuntimeFunction("lean_st_mk_ref", 2)  # the second word is the world, in some releases
 NAME_STRING = RuntimeFunction("lean_name_mk_string", 2)
+GET_HEARTBEATS = RuntimeFunction("lean_io_get_num_heartbeats", 1)
 SET_HEARTBEATS = RuntimeFunction("lean_io_set_heartbeats", 2)
 START_TASKS = RuntimeFunction("lean_init_task_manager_using", 1)
 STRING = RuntimeFunction("lean_mk_string", 1)
@@ -428,6 +429,7 @@ class Ability(StrEnum):
     PRINTING = "printing"
     SESSIONS = "sessions"
     READING = "reading"
+    EXTRACTION = "extraction"
 
 
 _KERNEL: tuple[Entry | OneOf, ...] = (
@@ -509,6 +511,25 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
         *(PARSER_CONTEXT, PARSER_AT, PARSE_COMMAND, PARSE, INPUT, PROCESS_COMMANDS, DONE_STATE),
         *(SCOPES, SCOPE_OPTIONS, SCOPE_NAMESPACE, SCOPE_OPEN, ENVIRONMENT, SYNTAX_KIND, START, END, FIND),
         *(OF_KERNEL, NO_MESSAGES, MESSAGE_ARRAY, FOLD_TREE, IS_TACTIC, TACTIC_INFO, INFO_SYNTAX),
+    ),
+    Ability.EXTRACTION: (
+        *(PARSER_CONTEXT, PARSER_AT, PARSER_POSITION, PARSE_COMMAND, INPUT, PROCESS_COMMANDS, DONE_STATE),
+        *(SCOPES, SCOPE_OPTIONS, SCOPE_NAMESPACE, SCOPE_OPEN, ENVIRONMENT, INFO_STATE, TREES, TREES_ARRAY),
+        *(MESSAGES, MESSAGE_ARRAY, MESSAGE_WORDS, WORDS_TEXT, SEVERITY, ERROR, NO_MESSAGES, SYNTAX_KIND),
+        *(
+            START,
+            END,
+            FIND,
+            OF_KERNEL,
+            USED_CONSTANTS,
+            GET_HEARTBEATS,
+            MODULE_DATA,
+            NAMES,
+            CONSTANTS,
+            ENTRIES,
+        ),
+        *(FOLD_TREE, IS_TACTIC, TACTIC_INFO, INFO_SYNTAX, *BEFORE, *AFTER, COMMAND_CONTEXT, CONTEXT_HOLES),
+        *(ADD_HOLE, NO_VARIABLES, PRINT_GOALS, PRETTY),
     ),
     Ability.COMPILED: (FOLD_TREE, EVALUATE, RUN_META, NO_VARIABLES, SET_HEARTBEATS, IS_TRUE, FIND),
     Ability.PRINTING: (

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from farm.datasets.theorems import Extract, SourceFile
 from farm.judging.audit import Audit
 from farm.judging.job import Check
 from farm.judging.report import Report
+from farm.limits import Limits
 from farm.task import Kind
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
@@ -30,8 +32,11 @@ from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
 from farm_workers.checking.statements import Statements
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
+from farm_workers.images.image import NoImage
+from farm_workers.images.protocol import ExtractAsked
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.way import FORKED
+from farm_workers.lean.extracted import NoExtract, read_extract
+from farm_workers.lean.way import FORKED, Question
 from farm_workers.sessions.sessions import Sessions
 
 #: A context needs three images: the header's, and two forks of it, one to compile proofs and one to seal.
@@ -132,6 +137,30 @@ class Checker:
             return judged_as_both(self._fallbacks.judged, candidate)
         report = self._fallbacks.judged(candidate)
         return replace(report, negates=True) if check.task.kind is Kind.DISPROVE else report
+
+    def extract(
+        self,
+        source: SourceFile,
+        environment: LeanEnvironment,
+        *,
+        limits: Limits,
+        most: int,
+        states: bool,
+        cancelled: box.Cancelled = box.never,
+    ) -> Extract:
+        """Return the first `most` theorems of a file, with the goals around their tactics if `states`.
+
+        Raises NoExtract where the file's process ended before its end.
+        """
+        question = Question.of(source.text, environment, limits, cancelled)
+        asked = ExtractAsked(program=source.text, start=question.header_end, most=most, states=states)
+        try:
+            run, left = self._runner.extract(question, asked)
+        except (NoImage, BoxFailed) as error:
+            raise NoExtract(f"its header cannot be imported, or Lean not be forked: {error}") from error
+        if run.limit is not None or run.box_error is not None:
+            raise NoExtract(f"the limit of {run.limit} was reached" if run.limit else str(run.box_error))
+        return read_extract(left, source)
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""

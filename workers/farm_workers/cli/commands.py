@@ -42,7 +42,7 @@ from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.manifest.lines import encoding_of
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
-from farm_workers.cli import bundling, datasets, environments
+from farm_workers.cli import bundling, datasets, environments, extracting
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def add_to(app: typer.Typer) -> None:
     )(check_file)
     bundling.add_to(app)
     datasets.add_to(app)
+    extracting.add_to(app)
     environments.add_to(app)
 
 

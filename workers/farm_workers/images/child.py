@@ -29,6 +29,7 @@ from farm_workers.images import protocol
 from farm_workers.images.banned import write_banned
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.examples import Examples
+from farm_workers.images.extracting import write_extract
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
@@ -80,6 +81,8 @@ def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> i
         return 1
     if "reading" in asked:
         return _read(frontend, asked["reading"])
+    if "extracting" in asked:
+        return write_extract(frontend, asked["extracting"])
     began = time.monotonic()
     status = _elaborate(frontend, asked, in_own_folder=place.namespaces or place.workshop is not None)
     if status == 0 and (banned := asked.get("banned")):

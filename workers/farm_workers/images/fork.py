@@ -246,11 +246,11 @@ class Fork(Measured):
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 
-    def written(self, name: str) -> bytes | None:
-        """Return the small file of a name that it wrote, None if it wrote none; after `ended`."""
+    def written(self, name: str, *, most_bytes: int = _WRITTEN_BYTES) -> bytes | None:
+        """Return the file of a name that it wrote, None if it wrote none or a longer one; after `ended`."""
         if self._folder is None:
             return None
-        file = taken(name, self._folder, most_bytes=_WRITTEN_BYTES)
+        file = taken(name, self._folder, most_bytes=most_bytes)
         with file or contextlib.nullcontext():
             return None if file is None else file.read()
 

@@ -127,7 +127,7 @@ class Goals:
         for state in sorted(states, key=lambda state: state.offset):
             if len(told) == _MOST_GOALS:
                 break
-            goal = state.offset, state.kind, self._printed(state)
+            goal = state.offset, state.kind, self.printed(state)
             if goal[2] and goal not in told:
                 told.add(goal)
                 line, column = self._place(state.offset)
@@ -264,7 +264,7 @@ class Goals:
         block = min(behind, key=lambda each: (each.start, -each.end))
         return error._replace(hole=(block.end, block.end), block=block.start)
 
-    def _printed(self, state: GoalsAt) -> str:
+    def printed(self, state: GoalsAt) -> str:
         """Return goals as Lean prints them, with an empty line between two."""
         goals = itertools.islice(members(state.goals), _MOST_TOGETHER)
         return "\n\n".join(self._printed_one(state, goal) for goal in goals)[:_MOST_TEXT]
@@ -290,7 +290,10 @@ class Goals:
 
     def _offset(self, position: int) -> int:
         """Return the byte at a `Lean.Position`: lines count from 1, columns are code points."""
-        line, column = (self._lean.get(each, position) >> 1 for each in (table.LINE, table.COLUMN))
+        return self.offset_of(*(self._lean.get(each, position) >> 1 for each in (table.LINE, table.COLUMN)))
+
+    def offset_of(self, line: int, column: int) -> int:
+        """Return the byte at a line, from 1, and a column, from 0, in code points; -1 for no place."""
         if not 0 < line < len(self._lines):
             return -1
         start = self._lines[line - 1]

@@ -48,6 +48,8 @@ ALL, REST, APART = "all", "rest", "apart"
 MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
 #: The files with the answer of a reading, and with the forbidden tactics that Lean ran.
 READING_NAME, BANNED_NAME = "reading.json", "banned.json"
+#: The file with the declarations of an extracted file.
+EXTRACTED_NAME = "extracted.jsonl"
 
 
 class SealAsked(TypedDict, total=False):
@@ -84,6 +86,18 @@ class ReadAsked(TypedDict):
     challenge: str | None
 
 
+class ExtractAsked(TypedDict):
+    """The request of an extraction: a file's text, the end of its header in code points, and what is wanted.
+
+    `most` is the most theorems that are extracted; with `states`, each has the goals around its tactics.
+    """
+
+    program: str
+    start: int
+    most: int
+    states: bool
+
+
 class Banned(TypedDict):
     """First tokens of tactics and kinds of syntax that the `submitted` spans of a program must not use."""
 
@@ -110,6 +124,7 @@ class Asked(TypedDict, total=False):
     stop_at_error: bool
     goals: Sequence[float] | None
     reading: ReadAsked
+    extracting: ExtractAsked
     banned: Banned | None
     with_sealed: bool
     with_challenge: bool

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from farm_workers.audit.names import parsed
 from farm_workers.binding import table
@@ -28,9 +28,8 @@ from farm_workers.binding.objects import (
 from farm_workers.binding.table import Ability
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.protocol import ReadAsked
+from farm_workers.images.syntax import ATOM, IDENTIFIER, NODE, kind_of, leaves, nodes
 
-#: The constructors of `Lean.Syntax`.
-_NODE, _ATOM, _IDENTIFIER = 1, 2, 3
 _CONSTANT = 4  # of `Lean.Expr`
 _FAILED = 0  # of `Except`
 _COMMAND, _TERM = "Lean.Parser.Command.", "Lean.Parser.Term."
@@ -126,39 +125,13 @@ def _normal(program: str) -> bytes:
 
 def first_token(syntax: int) -> str | None:
     """Return the first token of a syntax tree, None if it is no fixed word."""
-    first = next(_leaves(syntax), NOTHING)
-    return None if first == NOTHING or tag(first) != _ATOM else text(field(first, 1))
+    first = next(leaves(syntax), NOTHING)
+    return None if first == NOTHING or tag(first) != ATOM else text(field(first, 1))
 
 
 def has_token(token: str | None, among: Sequence[str]) -> str | None:
     """Return the forbidden word that a token is; ``simp?`` and ``simp!`` are ``simp``."""
     return next((each for each in among if token and each in (token, token.rstrip("?!"))), None)
-
-
-def _leaves(syntax: int) -> Iterator[int]:
-    todo = [syntax]
-    while todo:
-        place = todo.pop()
-        if place & 1:
-            continue
-        if tag(place) == _NODE:
-            todo += reversed(elements(field(place, 2)))
-        else:
-            yield place
-
-
-def _nodes(syntax: int) -> Iterator[int]:
-    """Yield all nodes of a tree, itself first."""
-    todo = [syntax]
-    while todo:
-        place = todo.pop()
-        if not place & 1 and tag(place) == _NODE:
-            yield place
-            todo += reversed(elements(field(place, 2)))
-
-
-def _kind(node: int) -> str:
-    return dotted(field(node, 1))
 
 
 class _Reading:
@@ -271,21 +244,21 @@ class _Reading:
 
     def _judge_command(self, syntax: int) -> None:
         """Note a command that may change Lean; those inside of others are judged too."""
-        kind = _kind(syntax)
+        kind = kind_of(syntax)
         if kind not in _SCOPES and kind not in _HARMLESS:
             self._changes(kind.removeprefix(_COMMAND), syntax)
         inner = {_COMMAND + "in": (0, 2), _COMMAND + "mutual": (1,)}.get(kind, ())
         for each in (elements(field(syntax, 2))[number] for number in inner):
-            for command in elements(field(each, 2)) if _kind(each) == "null" else [each]:
+            for command in elements(field(each, 2)) if kind_of(each) == "null" else [each]:
                 self._judge_command(command)
 
     def _judge_nodes(self, syntax: int, banned: dict[str, list[str]]) -> None:
         """Note the faults of a command's parts, but for those in the dataset's own text."""
-        for leaf in _leaves(syntax):
-            if tag(leaf) == _ATOM and (word := text(field(leaf, 1), 64)) in _CODE and self._is_own(leaf):
+        for leaf in leaves(syntax):
+            if tag(leaf) == ATOM and (word := text(field(leaf, 1), 64)) in _CODE and self._is_own(leaf):
                 self._changes(word, leaf)
-        for node in _nodes(syntax):
-            kind, parts = _kind(node), elements(field(node, 2))
+        for node in nodes(syntax):
+            kind, parts = kind_of(node), elements(field(node, 2))
             if kind in banned["kinds"] and self._is_own(node):
                 self._fault(f"The proof uses `{kind}`, which is forbidden", node)
             if kind in (_TERM + "attrInstance", _COMMAND + "eraseAttr") and self._is_own(node):
@@ -301,27 +274,27 @@ class _Reading:
 
     def _judge_tactics(self, parts: Sequence[int], tokens: Sequence[str]) -> None:
         for part in parts:
-            for each in elements(field(part, 2)) if not part & 1 and tag(part) == _NODE else ():
+            for each in elements(field(part, 2)) if not part & 1 and tag(part) == NODE else ():
                 self._judge_tactic(each, tokens)
             self._judge_tactic(part, tokens)
 
     def _judge_tactic(self, node: int, tokens: Sequence[str]) -> None:
-        if node & 1 or tag(node) != _NODE:
+        if node & 1 or tag(node) != NODE:
             return
         if (word := has_token(first_token(node), tokens)) and self._is_own(node):
             self._fault(f"The proof uses the tactic `{word}`, which is forbidden", node)
 
     def _judge_attribute(self, syntax: int) -> None:
-        first = next(_leaves(syntax), NOTHING)
+        first = next(leaves(syntax), NOTHING)
         if first == NOTHING:
             return
-        name = text(field(first, 1), 64) if tag(first) == _ATOM else dotted(field(first, 2))
+        name = text(field(first, 1), 64) if tag(first) == ATOM else dotted(field(first, 2))
         if name not in _ATTRIBUTES:
             self._changes(f"the attribute {name}", syntax)
 
     def _judge_option(self, node: int) -> None:
-        for leaf in _leaves(node):
-            if tag(leaf) == _IDENTIFIER:
+        for leaf in leaves(node):
+            if tag(leaf) == IDENTIFIER:
                 if (name := dotted(field(leaf, 2))).split(".")[0] in _OPTIONS:
                     self._changes(f"set_option {name}", node)
                 return

@@ -8,6 +8,7 @@ from dataclasses import replace
 from farm.judging.report import Execution, Report
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.launch import FILE_BYTES
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images import protocol
 from farm_workers.images.fork import Fork
@@ -18,6 +19,9 @@ from farm_workers.lean.banned import read_uses
 from farm_workers.lean.goals import read_goals
 from farm_workers.lean.stopping import FirstError
 from farm_workers.lean.way import FORKED, Doubtful, Question, Reply
+
+#: The most bytes of a file's declarations; the folder of a cell has room for no more.
+_EXTRACTED_BYTES = FILE_BYTES
 
 
 class Forked:
@@ -55,15 +59,27 @@ class Forked:
 
         Raises NoImage when this environment's Lean cannot be forked, and BoxFailed.
         """
+        return self._left(question, {"reading": asked}, protocol.READING_NAME)
+
+    def extract(self, question: Question, asked: protocol.ExtractAsked) -> tuple[Execution, bytes | None]:
+        """Return the run of a fork that elaborates a file, and the declarations that it left.
+
+        Raises NoImage when this environment's Lean cannot be forked, and BoxFailed.
+        """
+        name = protocol.EXTRACTED_NAME
+        return self._left(question, {"extracting": asked}, name, most_bytes=_EXTRACTED_BYTES)
+
+    def _left(
+        self, question: Question, request: protocol.Asked, name: str, **most_bytes: int
+    ) -> tuple[Execution, bytes | None]:
+        """Return the run of a fork, and the file of a name that it left."""
         limits = question.limits
-
-        def begun(image: Image) -> Fork:
-            return image.check({"reading": asked}, limits)
-
         try:
-            with forked(self._images, question.key, question.cancelled, begun) as fork:
+            with forked(
+                self._images, question.key, question.cancelled, lambda image: image.check(request, limits)
+            ) as fork:
                 run = watched(fork, limits, self._isolation, question.cancelled)
-                return run, fork.written(protocol.READING_NAME)
+                return run, fork.written(name, **most_bytes)
         except NotWanted:
             return Execution(box_error=box.CANCELLED, isolation=self._isolation.name), None
 

@@ -1,0 +1,183 @@
+"""The command `farm extract`: makes a dataset of the theorems of Lean files, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+
+if TYPE_CHECKING:
+    from farm.datasets.journal import Journal
+    from farm.settings import Settings
+    from farm_workers.machine.extraction import Wanted
+
+#: Exit status when `--check` finds lines that are not proved again.
+SOME_UNPROVED = 4
+#: The most rows of a table.
+_MOST = 20
+
+_Path = Annotated[Path, Argument(help="A Lean file, or a folder: a Lake workspace, or any other.")]
+_Output = Annotated[Path, Option("--output", "-o", help="The file of lines to write, .jsonl.")]
+_Module = Annotated[str, Option(help="Only modules of this pattern, such as 'Shop.Order.*'.")]
+_Format = Annotated[str, Option("--format", help="farm, ntp-toolkit, minictx or leagent.")]
+_States = Annotated[bool, Option("--states", help="Add the goals before and after each tactic.")]
+_Check = Annotated[bool, Option("--check", help="Judge each line, and write its `proof_status`.")]
+_Resume = Annotated[bool, Option("--resume", help="Go on with an extraction that was interrupted.")]
+_Force = Annotated[bool, Option("--force", help="Replace the output, and begin anew.")]
+_Environment = Annotated[str | None, Option(help="The Lean environment.", show_default=False)]
+_Timeout = Annotated[float, Option(help="Seconds that a file, or the check of a line, may take.")]
+_MemoryMib = Annotated[int | None, Option(help="MiB of memory that a file may use.", show_default=False)]
+_MostTheorems = Annotated[int, Option("--most", min=1, help="The most theorems of a file.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add `farm extract` to the `farm` command."""
+    app.command("extract", epilog="Example: farm extract Shop -o shop.jsonl --check")(extract)
+
+
+def extract(
+    path: _Path,
+    output: _Output,
+    module: _Module = "*",
+    format_: _Format = "farm",
+    states: _States = False,
+    check: _Check = False,
+    resume: _Resume = False,
+    force: _Force = False,
+    environment: _Environment = None,
+    timeout: _Timeout = 300.0,
+    memory_mib: _MemoryMib = None,
+    most: _MostTheorems = 100_000,
+    as_json: AsJson = False,
+) -> None:
+    """Write each theorem of Lean files as a line, with its context, its proof and what Lean knows of it.
+
+    The lines are a manifest that `farm submit` judges. The exit status is 3 when a file could not be
+    extracted, 4 when --check finds a line that is not proved, and 2 for bad usage, which writes nothing.
+    """
+    from farm.datasets.theorem_formats import FORMATS
+    from farm.errors import UsageError
+    from farm.limits import CPU_PER_WALL, Limits, require_possible
+    from farm.settings import Settings
+    from farm_workers.machine.extraction import Wanted
+
+    settings = Settings.load()
+    if format_ not in FORMATS:
+        raise UsageError(f"--format {format_}: choose one of {', '.join(FORMATS)}")
+    memory = settings.memory_mib if memory_mib is None else memory_mib
+    require_possible(wall_seconds=timeout, memory_mib=memory, cpu_seconds=None)
+    wanted = Wanted(
+        format=format_,
+        states=states,
+        most=most,
+        check=check,
+        limits=Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory),
+        environment=environment,
+    )
+    _require_output(output, force=force)
+    facts = _written(path, module, output, wanted, settings, resume=resume, force=force)
+    if as_json:
+        print_json(**facts)
+    else:
+        _print(facts)
+    if facts["failed"]:
+        raise typer.Exit(SOME_UNJUDGED)
+    if facts["unproved"]:
+        raise typer.Exit(SOME_UNPROVED)
+
+
+def _require_output(output: Path, *, force: bool) -> None:
+    from farm.errors import UsageError
+
+    if not output.parent.is_dir():
+        raise UsageError(f"-o {output}: there is no folder {output.parent}; make it first")
+    if output.suffix != ".jsonl" or output.is_dir():
+        raise UsageError(f"-o {output}: give the name of a file that ends in .jsonl")
+    if output.exists() and not force:
+        raise UsageError(f"-o {output}: the file is there already; add --force to replace it")
+
+
+def _written(
+    path: Path,
+    module: str,
+    output: Path,
+    wanted: Wanted,
+    settings: Settings,
+    *,
+    resume: bool,
+    force: bool,
+) -> dict[str, Any]:
+    """Extract the files, and return the facts of all."""
+    from farm.cli.terminal import trying
+    from farm.datasets.journal import Journal
+    from farm_workers.machine.extraction import Extracting, source_of, sources
+    from farm_workers.machine.opening import opened
+
+    files = list(sources(path, module))
+    with (
+        opened(settings, concurrency=settings.concurrency) as machine,
+        Journal(output, resume=resume, force=force) as journal,
+    ):
+        machine.installed.require_any()
+        chosen = machine.installed.lean(wanted.environment or settings.environment)
+        work = Extracting(
+            checker=machine.checker, environment=chosen, wanted=wanted, at_once=settings.concurrency
+        )
+        left = [each for each in files if not journal.has(each[0], wanted.digest(source_of(*each), chosen))]
+        with trying(len(left)) as done:
+            for unit in work.units(left):
+                journal.add(unit)
+                done()
+        return _published(journal, [name for name, _ in files], output)
+
+
+def _published(journal: Journal, names: Sequence[str], output: Path) -> dict[str, Any]:
+    units = list(journal.facts(names))
+    lines = journal.publish(names)
+    failed = [{"file": name, "why": told["failed"]} for name, told in units if "failed" in told]
+    whole = [(name, told) for name, told in units if "failed" not in told]
+    return {
+        "output": str(output),
+        "files": len(units),
+        "lines": lines,
+        "theorems": sum(told["theorems"] for _, told in whole),
+        "failed": failed,
+        "left_out": [{"file": name, **each} for name, told in whole for each in told["left_out"]],
+        "unproved": [{"file": name, **each} for name, told in whole for each in told["unproved"]],
+        "checked": any(told["checked"] for _, told in whole),
+    }
+
+
+def _print(facts: Mapping[str, Any]) -> None:
+    from farm.cli.terminal import count, say
+
+    _table("not extracted", facts["failed"], ("file", "why"))
+    _table("left out", facts["left_out"], ("file", "name", "words"))
+    _table("not proved", facts["unproved"], ("file", "name", "reason", "detail"))
+    if facts["checked"]:
+        proved = facts["theorems"] - len(facts["unproved"])
+        say(f"{proved} of {count(facts['theorems'], 'theorem')} are proved again")
+    said = f"Wrote {count(facts['lines'], 'line')} of {count(facts['files'], 'file')} into {facts['output']}"
+    left = f"; left out {count(len(facts['left_out']), 'theorem')}" if facts["left_out"] else ""
+    say(said + left)
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from farm.cli.terminal import count, out, say, visible
+
+    if not rows:
+        return
+    table = Table(*columns, title=title)
+    for row in rows[:_MOST]:
+        table.add_row(*(Text(visible(str(row[each]).partition("\n")[0])) for each in columns))
+    out.print(table)
+    if len(rows) > _MOST:
+        say(f"{count(len(rows) - _MOST, 'more row')}: --json has all")

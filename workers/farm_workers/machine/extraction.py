@@ -1,0 +1,159 @@
+"""Extraction step: has the Lean files of a folder elaborated, and judges the lines that come of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from farm.assembly.faults import StatementFault
+from farm.datasets.journal import Unit, digest
+from farm.datasets.theorem_formats import FORMATS
+from farm.datasets.theorems import Extract, SourceFile, Theorem, manifest_line
+from farm.errors import UsageError
+from farm.judging.assurance import Assurance
+from farm.judging.verdict import Outcome, Verdict, judge
+from farm.lean_text.policy.rules import RULES, Action
+from farm.lean_text.policy.screen import Policy
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.lean.extracted import NoExtract
+
+#: The folder in which Lake keeps what it builds and downloads, and the file that describes a workspace.
+_LAKE, _LAKEFILE = ".lake", "lakefile.lean"
+#: The policy restricts submissions: a file's own proofs are none.
+_NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What an extraction is to give: see the options of `farm extract`."""
+
+    format: str
+    states: bool
+    most: int
+    check: bool
+    limits: Limits
+    environment: str | None
+
+    def digest(self, source: SourceFile, environment: LeanEnvironment) -> str:
+        """Return the digest of what the lines of a file depend on."""
+        options = json.dumps([self.format, self.states, self.most, self.check, self.environment])
+        return digest(source.path, source.text, options, environment.digest)
+
+
+def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
+    """Yield the name and the place of each Lean file of a path whose module fits a pattern, in order.
+
+    Raises UsageError for a path without any.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder; give a Lean file, or a folder of them")
+    root, files = (path.parent, [path]) if path.is_file() else (path, sorted(path.rglob("*.lean")))
+    found = False
+    for file in files:
+        name = PurePosixPath(file.relative_to(root))
+        is_own = _LAKE not in name.parts and not any(part.startswith(".") for part in name.parts)
+        if is_own and name.name != _LAKEFILE and fnmatchcase(".".join(name.with_suffix("").parts), modules):
+            found = True
+            yield str(name), file
+    if not found:
+        raise UsageError(f"{path}: there is no Lean file whose module is {modules!r}")
+
+
+def source_of(name: str, file: Path) -> SourceFile:
+    """Return a Lean file. Raises UsageError for one that cannot be read as text."""
+    try:
+        return SourceFile.of(PurePosixPath(name), file.read_bytes().decode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: it cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extracting:
+    """Extracts the files of one environment, several at once."""
+
+    checker: Checker
+    environment: LeanEnvironment
+    wanted: Wanted
+    at_once: int
+
+    def units(self, files: Sequence[tuple[str, Path]]) -> Iterator[Unit]:
+        """Yield each file as it is finished, in the order that they are given in.
+
+        A caller that closes the iterator early waits for no file: the running ones are cancelled.
+        """
+        left = threading.Event()
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
+            yield from pool.map(lambda each: self._unit(source_of(*each), left), files)
+        finally:
+            left.set()
+            pool.shutdown(cancel_futures=True)
+
+    def _unit(self, source: SourceFile, left: threading.Event) -> Unit:
+        known = self.wanted.digest(source, self.environment)
+        try:
+            extract = self._extract(source, left)
+        except NoExtract as error:
+            return Unit(file=source.path, digest=known, facts={"failed": str(error)}, lines=())
+        lines, unproved = list[bytes](), list[dict[str, object]]()
+        for theorem in extract.theorems:
+            verdict = self._judged(source, theorem, left) if self.wanted.check else None
+            if verdict is not None and verdict.outcome is not Outcome.PROVED:
+                unproved.append(
+                    {"name": theorem.user_name, "reason": verdict.reason, "detail": verdict.detail}
+                )
+            lines += self._lines(source, theorem, verdict)
+        facts = {
+            "theorems": len(extract.theorems),
+            "left_out": [
+                {"name": each.name, "why": each.why, "words": each.words} for each in extract.left_out
+            ],
+            "unproved": unproved,
+            "checked": self.wanted.check,
+            "exited": extract.exited,
+        }
+        return Unit(file=source.path, digest=known, facts=facts, lines=lines)
+
+    def _extract(self, source: SourceFile, left: threading.Event) -> Extract:
+        return self.checker.extract(
+            source,
+            self.environment,
+            limits=self.wanted.limits,
+            most=self.wanted.most,
+            states=self.wanted.states,
+            cancelled=left.is_set,
+        )
+
+    def _lines(self, source: SourceFile, it: Theorem, verdict: Verdict | None) -> Iterator[bytes]:
+        for line in FORMATS[self.wanted.format](source, it, self.wanted.environment):
+            judged = {} if verdict is None else {"proof_status": verdict.proof_status}
+            yield json.dumps({**line, **judged}, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+    def _judged(self, source: SourceFile, it: Theorem, left: threading.Event) -> Verdict | None:
+        """Return the verdict on a line, which is judged as a submitted line is."""
+        line = manifest_line(source, it, None)
+        entry = Entry(
+            path=source.path,
+            line=1,
+            name=it.user_name,
+            header="",
+            context=str(line["context"]),
+            formal_statement=str(line["formal_statement"]),
+            generation=str(line["generation"]),
+            predicted_proof="",
+        )
+        assurance = Assurance(tier=self.environment.tiers[0], policy=_NO_POLICY)
+        try:
+            check = check_of(entry, self.wanted.limits, assurance)
+        except StatementFault as fault:
+            raise NoExtract(str(fault)) from fault
+        return judge(self.checker.check(check, self.environment, cancelled=left.is_set))
