@@ -68,8 +68,8 @@ class Theorem:
     """One theorem of a file: its name, its bytes, and the byte at which its proof begins.
 
     `type` and `goals` are printed by Lean; `used` are the constants in the proof, and `own` those of them
-    that the file declares. `seconds` and `heartbeats` are the cost of its command's elaboration. `steps` and
-    `goals` are None unless states were asked for.
+    that the file declares. `cost` is that of its command's elaboration, in seconds and heartbeats. It is None
+    unless costs were asked for, and `steps` and `goals` are unless states were.
     """
 
     name: str
@@ -80,8 +80,7 @@ class Theorem:
     used: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     axioms: tuple[str, ...] = ()
-    seconds: float = 0.0
-    heartbeats: int = 0
+    cost: tuple[float, int] | None = None
     doc: str | None = None
     attributes: str | None = None
     signature: str | None = None
@@ -123,7 +122,7 @@ REASONS = {
     "error": "Lean reports an error in it",
     "error above": "Lean reports an error above it, which its context would have",
     "sorry": "it rests on a sorry",
-    "part of a command": "it is declared together with others, as in a mutual block",
+    "part of a command": "it is a part of another declaration, as in a structure or a mutual block",
     "no proof": "no text of its own is its proof",
     "no text": "its place is not in the file",
     "most": "the file has more theorems than --most allows",
@@ -177,9 +176,9 @@ def described(source: SourceFile, it: Theorem) -> dict[str, object]:
         "tactic_step_count": it.step_count,
         "max_tactic_depth": it.depth,
         "tactic_histogram": dict(it.histogram),
-        "elaboration_seconds": round(it.seconds, 6),
-        "heartbeats": it.heartbeats,
     }
+    if it.cost is not None:
+        known["elaboration_seconds"], known["heartbeats"] = it.cost
     if it.steps is not None:
         known["goals"] = list(it.goals or ())
         known["steps"] = [{"tactic": source.part(each.start, each.end), **asdict(each)} for each in it.steps]

@@ -145,15 +145,18 @@ class Checker:
         *,
         limits: Limits,
         most: int,
-        states: bool,
+        states: bool = False,
+        costs: bool = False,
         cancelled: box.Cancelled = box.never,
     ) -> Extract:
-        """Return the first `most` theorems of a file, with the goals around their tactics if `states`.
+        """Return the first `most` theorems of a file, with goals if `states`, and with their `costs`.
 
         Raises NoExtract where the file's process ended before its end.
         """
         question = Question.of(source.text, environment, limits, cancelled)
-        asked = ExtractAsked(program=source.text, start=question.header_end, most=most, states=states)
+        asked = ExtractAsked(
+            program=source.text, start=question.header_end, most=most, states=states, costs=costs
+        )
         try:
             run, left = self._runner.extract(question, asked)
         except (NoImage, BoxFailed) as error:

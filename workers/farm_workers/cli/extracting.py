@@ -26,6 +26,7 @@ _Output = Annotated[Path, Option("--output", "-o", help="The file of lines to wr
 _Module = Annotated[str, Option(help="Only modules of this pattern, such as 'Shop.Order.*'.")]
 _Format = Annotated[str, Option("--format", help="farm, ntp-toolkit, minictx or leagent.")]
 _States = Annotated[bool, Option("--states", help="Add the goals before and after each tactic.")]
+_Costs = Annotated[bool, Option("--costs", help="Add the time and the heartbeats of each theorem.")]
 _Check = Annotated[bool, Option("--check", help="Judge each line, and write its `proof_status`.")]
 _Resume = Annotated[bool, Option("--resume", help="Go on with an extraction that was interrupted.")]
 _Force = Annotated[bool, Option("--force", help="Replace the output, and begin anew.")]
@@ -46,6 +47,7 @@ def extract(
     module: _Module = "*",
     format_: _Format = "farm",
     states: _States = False,
+    costs: _Costs = False,
     check: _Check = False,
     resume: _Resume = False,
     force: _Force = False,
@@ -74,6 +76,7 @@ def extract(
     wanted = Wanted(
         format=format_,
         states=states,
+        costs=costs,
         most=most,
         check=check,
         limits=Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory),

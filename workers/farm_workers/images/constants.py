@@ -19,6 +19,7 @@ class Constants:
     def __init__(self, lean: Lean, kernel: int, own: Mapping[str, int]) -> None:
         """Take the kernel's environment behind the file, and the `ConstantInfo` of each constant in it."""
         self._lean, self._kernel, self._own = lean, kernel, own
+        self._said: dict[int, str] = {}
         self._names: dict[str, int] = {}
         self._axioms: dict[str, frozenset[str]] = {}
 
@@ -79,6 +80,8 @@ class Constants:
         terms += [field(value, 1)] if tag(info) in _VALUED else []
         for term in terms:
             for name in elements(self._lean.call(table.USED_CONSTANTS, shared(term))):
-                said = dotted(name)
-                self._names[said] = name
+                said = self._said.get(name)  # the file's terms keep their names alive
+                if said is None:
+                    said = self._said[name] = dotted(name)
+                    self._names[said] = name
                 yield said

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -20,7 +21,7 @@ from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
 from farm_workers.images.protocol import EXTRACTED_NAME, ExtractAsked
 from farm_workers.images.steps import States, histogram, steps, tokens
-from farm_workers.images.syntax import kind_of, nodes, span
+from farm_workers.images.syntax import Kinds, nodes, span
 from farm_workers.images.types import printed_type
 
 _COMMAND = "Lean.Parser.Command."
@@ -42,15 +43,17 @@ _MOST_ERROR = 300
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Command:
-    """One command that was elaborated: its bytes, Lean's syntax and trees, its first error, and its cost."""
+    """One command that was elaborated: its bytes, Lean's syntax and tree, its first error, and its cost.
+
+    The cost is seconds and heartbeats, None if nobody asked for it.
+    """
 
     start: int
     end: int
     syntax: int
-    trees: Sequence[int]
+    tree: int
     error: str | None
-    seconds: float
-    heartbeats: int
+    cost: tuple[float, int] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,10 +94,12 @@ class _Extraction:
         self._source = asked["program"].encode("utf-8", "surrogatepass")
         self._goals = Goals(frontend, asked["program"])
         self._state = NOTHING
+        self._kinds = Kinds()
 
     def run(self) -> None:
         """Elaborate the file, and write its lines."""
         header = self._asked["program"][: self._asked["start"]]
+        self._frontend.report_in_commands()  # Lean keeps the syntax of commands only then
         self._frontend.elaborate(f"{header}\n", None)
         self._state = shared(self._frontend.last_state())
         commands = list(self._commands(len(header.encode("utf-8", "surrogatepass"))))
@@ -109,7 +114,7 @@ class _Extraction:
                 self._write({"left_out": each.name, "why": reason.why, "more": reason.more})
         for each in theorems[self._asked["most"] :]:
             self._write({"left_out": each.name, "why": "most"})
-        self._write({"exited": any(kind_of(each.syntax) == _EXIT for each in commands[-1:])})
+        self._write({"exited": any(self._kinds.of(each.syntax) == _EXIT for each in commands[-1:])})
 
     def _write(self, line: Mapping[str, object]) -> None:
         self._file.write(json.dumps(line) + "\n")
@@ -117,49 +122,60 @@ class _Extraction:
     # Commands
 
     def _commands(self, at: int) -> Iterator[_Command]:
-        lean, given = self._lean, self._frontend.input(self._asked["program"])
+        """Elaborate the commands behind a byte, all at once, or one by one if their costs are wanted."""
+        lean = self._lean
         position = lean.make(table.PARSER_AT, {"pos": boxed(at), "recovering": 0})
+        if not self._asked["costs"]:
+            yield from self._elaborated(position, len(self._source), costs=False)
+            return
+        given = self._frontend.input(self._asked["program"])
         while True:
             nothing = shared(lean.constant(table.NO_MESSAGES))
             read = lean.call(table.PARSE_COMMAND, shared(given), self._scope(), shared(position), nothing)
-            syntax, behind = shared(field(read, 0)), shared(field(field(read, 1), 0))
-            yield self._elaborated(syntax, position, lean.get(table.PARSER_POSITION, behind) >> 1)
-            if dotted(lean.call(table.SYNTAX_KIND, shared(syntax))) in (_END, _EXIT):
+            kind = dotted(lean.call(table.SYNTAX_KIND, shared(field(read, 0))))
+            position, before = shared(field(field(read, 1), 0)), position
+            yield from self._elaborated(before, lean.get(table.PARSER_POSITION, position) >> 1, costs=True)[
+                :1
+            ]
+            if kind in (_END, _EXIT):
                 return
-            position = behind
 
-    def _elaborated(self, syntax: int, position: int, end: int) -> _Command:
-        """Elaborate one command: Lean's loop over commands reads a text that ends behind it.
+    def _elaborated(self, position: int, end: int, *, costs: bool) -> list[_Command]:
+        """Elaborate the commands between two places of the text: Lean's loop reads a text that ends there.
 
-        So its time is known, and places in it are those of the whole text.
+        So places in them are those of the whole text. The last one is the end of the text.
         """
         lean = self._lean
         until = self._frontend.input(self._source[:end].decode("utf-8", "surrogatepass"))
         counted, began = self._heartbeats(), time.perf_counter()
         done = lean.call(table.PROCESS_COMMANDS, until, shared(position), shared(self._state))
-        seconds, heartbeats = time.perf_counter() - began, self._heartbeats() - counted
+        cost = (time.perf_counter() - began, self._heartbeats() - counted) if costs else None
         self._state = shared(lean.get(table.DONE_STATE, done))
-        trees = lean.get(table.TREES, lean.get(table.INFO_STATE, self._state))
-        start, last = span(lean, syntax) or (end, end)
-        return _Command(
-            start=start,
-            end=last,
-            syntax=syntax,
-            trees=elements(lean.call(table.TREES_ARRAY, shared(trees))),
-            error=self._error(),
-            seconds=seconds,
-            heartbeats=heartbeats,
-        )
+        syntaxes = elements(shared(lean.get(table.DONE_COMMANDS, done)))
+        info = lean.get(table.TREES, lean.get(table.INFO_STATE, self._state))
+        trees = elements(lean.call(table.TREES_ARRAY, shared(info)))
+        spans = [(span(lean, each) or (end, end)) for each in syntaxes]
+        errors = self._errors([start for start, _ in spans[: 1 if costs else None]])
+        trees = trees if len(trees) == len(syntaxes) else [NOTHING] * len(syntaxes)
+        return [
+            _Command(start=start, end=last, syntax=syntax, tree=tree, error=errors.get(number), cost=cost)
+            for number, ((start, last), syntax, tree) in enumerate(zip(spans, syntaxes, trees, strict=True))
+        ]
 
-    def _error(self) -> str | None:
-        """Return Lean's first error about the last command, None if there is none."""
-        lean = self._lean
+    def _errors(self, starts: Sequence[int]) -> dict[int, str]:
+        """Return Lean's first error about each of the commands with these starts, by its number.
+
+        Lean's parser reports a fault in a text that may be part of no command: it belongs to the last one
+        before it.
+        """
+        lean, found = self._lean, dict[int, str]()
         log = lean.call(table.MESSAGE_ARRAY, shared(lean.get(table.MESSAGES, self._state)))
         for message in elements(log):
             if lean.get(table.SEVERITY, message) == lean.number(table.ERROR):
-                words = lean.get(table.MESSAGE_WORDS, message)
-                return text(lean.call(table.WORDS_TEXT, shared(words)), _MOST_ERROR)
-        return None
+                place = self._offset(lean.get(table.MESSAGE_POSITION, message))
+                words = lean.call(table.WORDS_TEXT, shared(lean.get(table.MESSAGE_WORDS, message)))
+                found.setdefault(max(0, bisect_right(starts, place) - 1), text(words, _MOST_ERROR))
+        return found
 
     def _heartbeats(self) -> int:
         said = self._lean.runtime(table.GET_HEARTBEATS)(NOTHING)
@@ -225,12 +241,11 @@ class _Extraction:
             "start": it.start,
             "proof": start,
             "end": it.end,
-            "type": printed_type(self._lean, command.trees, type_),
+            "type": printed_type(self._lean, command.tree, type_),
             "used": (used := constants.used(it.name)),
             "own": [each for each in used if constants.has(each)],
             "axioms": sorted(axioms),
-            "seconds": command.seconds,
-            "heartbeats": command.heartbeats,
+            "cost": command.cost,
             **self._quoted(command, it),
             **self._proof(command, value),
         }
@@ -238,7 +253,7 @@ class _Extraction:
     def _value(self, command: _Command, it: _Declared) -> tuple[int, int]:
         """Return the first byte and the syntax of a declaration's value, which ends the declaration."""
         for node in nodes(command.syntax):
-            if kind_of(node) in _VALUES:
+            if self._kinds.of(node) in _VALUES:
                 place = span(self._lean, node)
                 if place is not None and it.start < place[0] and place[1] == it.end:
                     return place[0], node
@@ -248,14 +263,17 @@ class _Extraction:
         """Return the parts of a declaration that a line quotes, as the text has them."""
         found: dict[str, str] = {}
         for node in nodes(command.syntax):
-            what, place = _QUOTED.get(kind_of(node)), span(self._lean, node)
-            if what and place and it.start <= place[0]:
-                found.setdefault(what, self._source[slice(*place)].decode("utf-8", "replace"))
+            what = _QUOTED.get(self._kinds.of(node))
+            if what is None or what in found:
+                continue
+            place = span(self._lean, node)
+            if place is not None and it.start <= place[0]:
+                found[what] = self._source[slice(*place)].decode("utf-8", "replace")
         return found
 
     def _proof(self, command: _Command, value: int) -> Mapping[str, object]:
         """Return the measures of a proof, and its states where they are asked for."""
-        found = steps(self._frontend, value)
+        found = steps(self._frontend, self._kinds, value)
         measures = {
             "tokens": tokens(value),
             "step_count": len(found),
@@ -264,4 +282,4 @@ class _Extraction:
         }
         if not self._asked["states"]:
             return measures
-        return {**measures, **States(self._frontend, self._goals, command.trees).of(found)}
+        return {**measures, **States(self._frontend, self._goals, command.tree).of(found)}

@@ -89,13 +89,15 @@ class ReadAsked(TypedDict):
 class ExtractAsked(TypedDict):
     """The request of an extraction: a file's text, the end of its header in code points, and what is wanted.
 
-    `most` is the most theorems that are extracted; with `states`, each has the goals around its tactics.
+    `most` is the most theorems that are extracted; with `states`, each has the goals around its tactics; with
+    `costs`, the time and the heartbeats of its command.
     """
 
     program: str
     start: int
     most: int
     states: bool
+    costs: bool
 
 
 class Banned(TypedDict):

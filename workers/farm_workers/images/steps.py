@@ -14,7 +14,7 @@ from farm_workers.binding.table import StructureField
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals, GoalsAt
 from farm_workers.images.reading import first_token
-from farm_workers.images.syntax import NODE, kind_of, leaves, span
+from farm_workers.images.syntax import NODE, Kinds, kind_of, leaves, span
 
 _TACTIC = "Lean.Parser.Tactic."
 #: The two forms of a block of tactics in Lean's grammar: their tactics stand in one node, with separators.
@@ -34,14 +34,14 @@ class Step:
     depth: int
 
 
-def steps(frontend: Frontend, proof: int) -> list[Step]:
+def steps(frontend: Frontend, kinds: Kinds, proof: int) -> list[Step]:
     """Return the tactics of a proof's syntax, in the order of the text, outer ones first."""
     found, todo = list[Step](), [(proof, 0)]
     while todo and len(found) < _MOST_STEPS:
         node, depth = todo.pop()
         if node & 1 or tag(node) != NODE:
             continue
-        parts, kind = elements(field(node, 2)), kind_of(node)
+        parts, kind = elements(field(node, 2)), kinds.of(node)
         if kind in _BLOCKS:
             depth += 1
             tactics = elements(field(parts[_BLOCKS[kind]], 2))[::2]
@@ -71,13 +71,13 @@ def histogram(found: Sequence[Step]) -> Mapping[str, int]:
 class States:
     """The goals of a proof: each text once, and for each step the numbers of those before and after it."""
 
-    def __init__(self, frontend: Frontend, goals: Goals, trees: Sequence[int]) -> None:
-        """Read the trees of the proof's command."""
+    def __init__(self, frontend: Frontend, goals: Goals, tree: int) -> None:
+        """Read the tree of the proof's command, `NOTHING` where Lean kept none."""
         self._lean, self._goals = frontend.lean, goals
         self._infos: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._texts: dict[str, int] = {}
-        visit = Callback(self._visit)
-        for tree in trees:
+        if tree != NOTHING:
+            visit = Callback(self._visit)
             self._lean.call(table.FOLD_TREE, self._lean.closure(visit), NOTHING, shared(tree))
 
     def _visit(self, context: int, info: int, found: int) -> int:

@@ -46,3 +46,18 @@ def span(lean: Lean, syntax: int) -> tuple[int, int] | None:
     if NOTHING in (start, end):
         return None
     return field(start, 0) >> 1, field(end, 0) >> 1
+
+
+class Kinds:
+    """The kinds of nodes that are kept while this is used: each name is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, node: int) -> str:
+        """Return the kind of a node."""
+        name = field(node, 1)
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = dotted(name)
+        return known

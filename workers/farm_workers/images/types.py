@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from farm_workers.binding import table
 from farm_workers.binding.lean import Callback, Lean
 from farm_workers.binding.objects import FALSE, NOTHING, LeanError, boxed, shared, text
@@ -13,8 +11,8 @@ _ZERO = boxed(0)
 _GOAL, _MOST_BYTES = "⊢ ", 16_384
 
 
-def printed_type(lean: Lean, trees: Sequence[int], type_: int) -> str | None:
-    """Return a type as Lean prints it where the trees of a command begin; None where Lean cannot."""
+def printed_type(lean: Lean, tree: int, type_: int) -> str | None:
+    """Return a type as Lean prints it where the tree of a command begins; None where it cannot."""
     found: list[int] = []
 
     def visit(context: int, _info: int, result: int) -> int:
@@ -22,8 +20,8 @@ def printed_type(lean: Lean, trees: Sequence[int], type_: int) -> str | None:
             found.append(shared(context))
         return result
 
-    seen = Callback(visit)
-    for tree in trees:
+    if tree != NOTHING:
+        seen = Callback(visit)
         lean.call(table.FOLD_TREE, lean.closure(seen), NOTHING, shared(tree))
     return _printed(lean, found[0], type_) if found else None
 

@@ -59,8 +59,7 @@ def _theorem(said: Mapping[str, Any], source: SourceFile) -> Theorem:
         used=_texts(said["used"]),
         own=_texts(said["own"]),
         axioms=_texts(said["axioms"]),
-        seconds=float(said["seconds"]),
-        heartbeats=_number(said["heartbeats"]),
+        cost=None if said["cost"] is None else _cost(*said["cost"]),
         doc=_maybe(said.get("doc")),
         attributes=_maybe(said.get("attributes")),
         signature=_maybe(said.get("signature")),
@@ -85,6 +84,12 @@ def _step(said: Mapping[str, Any], goals: int, source: SourceFile) -> Step:
         before=_indices(said["before"], goals),
         after=_indices(said["after"], goals),
     )
+
+
+def _cost(seconds: object, heartbeats: object) -> tuple[float, int]:
+    if not isinstance(seconds, float):
+        raise TypeError("no time")
+    return round(seconds, 6), _number(heartbeats)
 
 
 def _indices(said: object, goals: int) -> tuple[int, ...] | None:

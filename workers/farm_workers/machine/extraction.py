@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
-from farm.assembly.faults import StatementFault
 from farm.datasets.journal import Unit, digest
 from farm.datasets.theorem_formats import FORMATS
 from farm.datasets.theorems import Extract, SourceFile, Theorem, manifest_line
@@ -38,6 +38,7 @@ class Wanted:
 
     format: str
     states: bool
+    costs: bool
     most: int
     check: bool
     limits: Limits
@@ -45,7 +46,7 @@ class Wanted:
 
     def digest(self, source: SourceFile, environment: LeanEnvironment) -> str:
         """Return the digest of what the lines of a file depend on."""
-        options = json.dumps([self.format, self.states, self.most, self.check, self.environment])
+        options = json.dumps([self.format, self.states, self.costs, self.most, self.check, self.environment])
         return digest(source.path, source.text, options, environment.digest)
 
 
@@ -91,37 +92,39 @@ class Extracting:
         A caller that closes the iterator early waits for no file: the running ones are cancelled.
         """
         left = threading.Event()
-        pool = ThreadPoolExecutor(self.at_once)
+        of_files, of_lines = ThreadPoolExecutor(self.at_once), ThreadPoolExecutor(self.at_once)
         try:
-            yield from pool.map(lambda each: self._unit(source_of(*each), left), files)
+            yield from of_files.map(lambda each: self._unit(source_of(*each), left, of_lines), files)
         finally:
             left.set()
-            pool.shutdown(cancel_futures=True)
+            for pool in (of_files, of_lines):
+                pool.shutdown(cancel_futures=True)
 
-    def _unit(self, source: SourceFile, left: threading.Event) -> Unit:
+    def _unit(self, source: SourceFile, left: threading.Event, lines: Executor) -> Unit:
         known = self.wanted.digest(source, self.environment)
         try:
             extract = self._extract(source, left)
         except NoExtract as error:
             return Unit(file=source.path, digest=known, facts={"failed": str(error)}, lines=())
-        lines, unproved = list[bytes](), list[dict[str, object]]()
-        for theorem in extract.theorems:
-            verdict = self._judged(source, theorem, left) if self.wanted.check else None
-            if verdict is not None and verdict.outcome is not Outcome.PROVED:
-                unproved.append(
-                    {"name": theorem.user_name, "reason": verdict.reason, "detail": verdict.detail}
-                )
-            lines += self._lines(source, theorem, verdict)
+        theorems, verdicts = extract.theorems, list[Verdict | None]()
+        if self.wanted.check:
+            verdicts += lines.map(lambda each: self._judged(source, each, left), theorems)
+        judged = list(zip_longest(theorems, verdicts))
         facts = {
-            "theorems": len(extract.theorems),
+            "theorems": len(theorems),
             "left_out": [
                 {"name": each.name, "why": each.why, "words": each.words} for each in extract.left_out
             ],
-            "unproved": unproved,
+            "unproved": [
+                {"name": it.user_name, "reason": verdict.reason, "detail": verdict.detail}
+                for it, verdict in judged
+                if verdict is not None and verdict.outcome is not Outcome.PROVED
+            ],
             "checked": self.wanted.check,
             "exited": extract.exited,
         }
-        return Unit(file=source.path, digest=known, facts=facts, lines=lines)
+        encoded = [line for it, verdict in judged for line in self._lines(source, it, verdict)]
+        return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
 
     def _extract(self, source: SourceFile, left: threading.Event) -> Extract:
         return self.checker.extract(
@@ -130,6 +133,7 @@ class Extracting:
             limits=self.wanted.limits,
             most=self.wanted.most,
             states=self.wanted.states,
+            costs=self.wanted.costs,
             cancelled=left.is_set,
         )
 
@@ -138,7 +142,7 @@ class Extracting:
             judged = {} if verdict is None else {"proof_status": verdict.proof_status}
             yield json.dumps({**line, **judged}, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
-    def _judged(self, source: SourceFile, it: Theorem, left: threading.Event) -> Verdict | None:
+    def _judged(self, source: SourceFile, it: Theorem, left: threading.Event) -> Verdict:
         """Return the verdict on a line, which is judged as a submitted line is."""
         line = manifest_line(source, it, None)
         entry = Entry(
@@ -152,8 +156,5 @@ class Extracting:
             predicted_proof="",
         )
         assurance = Assurance(tier=self.environment.tiers[0], policy=_NO_POLICY)
-        try:
-            check = check_of(entry, self.wanted.limits, assurance)
-        except StatementFault as fault:
-            raise NoExtract(str(fault)) from fault
+        check = check_of(entry, self.wanted.limits, assurance)
         return judge(self.checker.check(check, self.environment, cancelled=left.is_set))
