@@ -58,7 +58,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("keys add", "keys list", "keys revoke"),
         *("prove", "search", "bundle"),
         *("serve", "mcp", "metrics"),
-        *("check", "audit", "dataset", "selftest", "exploits", "worker", "bench"),
+        *("check", "audit", "dataset", "extract", "selftest", "exploits", "worker", "bench"),
         *("environments", "environments add", "environments declare", "environments fit"),
         *("environments probe", "environments verify"),
         *("environments pack", "environments remove"),

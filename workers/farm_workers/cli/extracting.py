@@ -57,7 +57,7 @@ def extract(
     most: _MostTheorems = 100_000,
     as_json: AsJson = False,
 ) -> None:
-    """Write each theorem of Lean files as a line, with its context, its proof and what Lean knows of it.
+    """Write each theorem of Lean files as a line, with its context, its proof and facts from Lean.
 
     The lines are a manifest that `farm submit` judges. The exit status is 3 when a file could not be
     extracted, 4 when --check finds a line that is not proved, and 2 for bad usage, which writes nothing.
@@ -136,7 +136,8 @@ def _written(
             for unit in work.units(left):
                 journal.add(unit)
                 done()
-        return _published(journal, [name for name, _ in files], output)
+        facts = _published(journal, [name for name, _ in files], output)
+        return {**facts, "resumed": len(files) - len(left)}
 
 
 def _published(journal: Journal, names: Sequence[str], output: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.extracted import NoExtract
 
-#: The folder in which Lake keeps what it builds and downloads, and the file that describes a workspace.
+#: The folder of Lake's builds and downloads, and the file that describes a workspace.
 _LAKE, _LAKEFILE = ".lake", "lakefile.lean"
 #: The policy restricts submissions: a file's own proofs are none.
 _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
@@ -34,7 +34,7 @@ _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What an extraction is to give: see the options of `farm extract`."""
+    """The options of an extraction, those of `farm extract`."""
 
     format: str
     states: bool
@@ -45,7 +45,7 @@ class Wanted:
     environment: str | None
 
     def digest(self, source: SourceFile, environment: LeanEnvironment) -> str:
-        """Return the digest of what the lines of a file depend on."""
+        """Return the digest of everything that the lines of a file depend on."""
         options = json.dumps([self.format, self.states, self.costs, self.most, self.check, self.environment])
         return digest(source.path, source.text, options, environment.digest)
 

@@ -1,0 +1,234 @@
+"""Theorems of Lean files as lines: what is extracted, that it is proved again, and what hostile files do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.lean.extracted import NoExtract
+
+from farm.datasets.theorems import Extract, SourceFile
+from farm.limits import Limits
+from tests.acceptance.test_hostile_sessions import STATEMENT, cheating
+from tests.commands import Command
+from tests.processes import PATIENCE, eventually
+
+LIMITS = Limits(wall_seconds=30 * PATIENCE, cpu_seconds=60 * PATIENCE)
+FILE = """prelude
+import Core
+
+namespace Shop
+variable (p q : Prop)
+
+/-- Both. Naïve “text”. -/
+@[simp] theorem both (hp : p) (hq : q) : p ∧ q := by
+  constructor
+  · exact hp
+  · exact hq
+
+private theorem hidden (hp : p) : p := hp
+
+open Nat in
+theorem same : ∀ n : Nat, n = n
+  | _ => rfl
+
+protected theorem twice (hp : p) : p ∧ p := both p p hp (hidden p hp)
+
+set_option maxRecDepth 1000 in
+theorem optional : True := .intro
+
+theorem Ünï (α : Prop) (h : α) : α := by exact h
+"""
+
+
+def extracted(checker: Checker, core: LeanEnvironment, text: str, **wanted: Any) -> Extract:
+    source = SourceFile(path="Shop/One.lean", module="Shop.One", text=text)
+    return checker.extract(source, core, limits=LIMITS, most=wanted.pop("most", 100), **wanted)
+
+
+def test_each_theorem_of_a_file_is_described(checker: Checker, core: LeanEnvironment) -> None:
+    found = extracted(checker, core, FILE, states=True, costs=True)
+    theorems = {each.user_name: each for each in found.theorems}
+    assert list(theorems) == [
+        "Shop.both",
+        "Shop.hidden",
+        "Shop.same",
+        "Shop.twice",
+        "Shop.optional",
+        "Shop.Ünï",
+    ]
+    assert found.left_out == ()
+    both, twice = theorems["Shop.both"], theorems["Shop.twice"]
+    assert FILE.encode()[both.proof : both.end].decode().startswith(":= by\n  constructor")
+    assert (both.doc, both.attributes) == ("/-- Both. Naïve “text”. -/", "@[simp]")
+    assert both.type == "∀ (p q : Prop), p → q → p ∧ q"
+    assert (both.step_count, both.depth, dict(both.histogram)) == (
+        5,
+        2,
+        {"constructor": 1, "·": 2, "exact": 2},
+    )
+    assert both.steps is not None
+    assert both.goals is not None
+    first = both.steps[0]
+    assert [both.goals[each] for each in first.before or ()] == ["p q : Prop\nhp : p\nhq : q\n⊢ p ∧ q"]
+    assert len(first.after or ()) == 2
+    assert both.steps[-1].after == ()
+    assert both.cost is not None
+    assert both.cost[0] > 0 < both.cost[1]
+    assert theorems["Shop.hidden"].is_private
+    assert [each.rpartition(".")[2] for each in twice.own] == ["both", "hidden"]
+    assert twice.axioms == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("theorem bad : False := by sorry\ntheorem good : True := .intro", {"bad": "sorry"}),
+        (
+            "theorem bad : False := nope\ntheorem good : True := .intro",
+            {"bad": "error", "good": "error above"},
+        ),
+        ("theorem a : := by\ntheorem good : True := .intro", {"good": "error above"}),
+        ("mutual\ntheorem a : True := .intro\ntheorem b : True := .intro\nend", {"a": "part of a command"}),
+        ("structure S : Prop where\n  one : True", {"S.one": "part of a command"}),
+        ("axiom ax : False\ntheorem good : False := ax", {}),
+    ],
+)
+def test_what_can_be_no_line_is_left_out_with_its_reason(
+    checker: Checker, core: LeanEnvironment, text: str, left_out: dict[str, str]
+) -> None:
+    for costs in (False, True):
+        found = extracted(checker, core, f"prelude\nimport Core\n{text}\n", costs=costs)
+        said = {each.name: each.why for each in found.left_out}
+        assert {name: said.get(name) for name in left_out} == left_out
+        assert {each.user_name for each in found.theorems} <= {"good"}
+
+
+def test_no_more_theorems_are_described_than_are_wanted(checker: Checker, core: LeanEnvironment) -> None:
+    found = extracted(checker, core, FILE, most=2)
+    assert [each.user_name for each in found.theorems] == ["Shop.both", "Shop.hidden"]
+    assert {each.why for each in found.left_out} == {"most"}
+
+
+#: What a shell does that a tactic of the file starts.
+HOSTILE = {
+    "writes the answer": """printf '{"exited": false}\\n' > extracted.jsonl""",
+    "replaces the answer": """rm -f extracted.jsonl; printf '{"exited": false}\\n' > extracted.jsonl""",
+    "makes it a link": "rm -f extracted.jsonl; ln -s /etc/passwd extracted.jsonl",
+    "kills its process": "kill -9 $PPID",
+    "writes to every file": """for n in 1 2 3 4 5 6; do printf '{"name": "forged"}\\n' >&$n; done""",
+}
+
+
+def hostile(words: str) -> str:
+    whole = "theorem t (p : Prop) (h : p) : p := by\n  cheat!!\n  exact h\ntheorem good : True := .intro\n"
+    return cheating(words, wait_ms=100).replace(f"{STATEMENT} := by sorry\n", whole)
+
+
+@pytest.mark.parametrize("act", HOSTILE.values(), ids=HOSTILE)
+def test_a_file_whose_code_acts_forges_no_line(checker: Checker, core: LeanEnvironment, act: str) -> None:
+    text = hostile(act)
+    assert "cheat!!" in text
+    try:
+        found = extracted(checker, core, text)
+    except NoExtract:
+        return
+    assert {each.user_name for each in found.theorems} <= {"t", "good"}
+
+
+def project(folder: Path, files: int) -> Path:
+    """Write a project of Lean files, each like `FILE` under a namespace of its own."""
+    for number in range(files):
+        place = folder / f"Part{number % 3}" / f"File{number}.lean"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(FILE.replace("Shop", f"Shop{number}"), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project(tmp_path_factory.mktemp("project"), 20)
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_line_of_a_project_is_proved_again(farm: Command, twenty: Path, tmp_path: Path) -> None:
+    output = tmp_path / "lines.jsonl"
+    told = farm.json("extract", twenty, "-o", output, "--check")
+    assert (told["files"], told["lines"], told["unproved"], told["failed"]) == (20, 120, [], [])
+    found = lines(output)
+    assert {each["proof_status"] for each in found} == {"completed"}
+    assert len({(each["file"], each["name"]) for each in found}) == 120
+    assert {each["module"] for each in found if each["name"].startswith("Shop0.")} == {"Part0.File0"}
+
+
+def test_an_extraction_that_is_killed_is_resumed_without_a_line_twice_or_missing(
+    farm: Command, twenty: Path, tmp_path: Path
+) -> None:
+    whole, output = tmp_path / "whole.jsonl", tmp_path / "lines.jsonl"
+    assert farm("extract", twenty, "-o", whole).returncode == 0
+    journal = tmp_path / "lines.jsonl.part"
+    with farm.started(tmp_path / "killed", "extract", twenty, "-o", output) as killed:
+        eventually(lambda: journal.exists() and journal.stat().st_size > 0)
+        os.kill(killed.process.pid, signal.SIGKILL)
+    assert not output.exists()
+    with journal.open("ab") as file:
+        file.write(b'{"file": "torn')
+    refused = farm("extract", twenty, "-o", output)
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    told = farm.json("extract", twenty, "-o", output, "--resume")
+    assert 0 < told["resumed"] <= 20
+    assert told["lines"] == 120
+    assert [each["name"] for each in lines(output)] == [each["name"] for each in lines(whole)]
+    assert not journal.exists()
+
+
+FORMATS = {
+    "ntp-toolkit": {"file", "module", "declName", "decl", "proof", "srcUpToDecl"},
+    "minictx": {"srcContext", "theoremStatement", "theoremName", "proofMetadata", "dependencyMetadata"},
+    "leagent": {"name", "kind", "body", "proof_script", "premises", "axioms", "tactic_histogram"},
+}
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield project(tmp_path_factory.mktemp("one"), 1)
+
+
+@pytest.mark.parametrize(("name", "fields"), FORMATS.items(), ids=FORMATS)
+def test_other_formats_have_the_fields_of_their_tools(
+    farm: Command, one: Path, tmp_path: Path, name: str, fields: set[str]
+) -> None:
+    output = tmp_path / "lines.jsonl"
+    assert farm("extract", one, "-o", output, "--format", name).returncode == 0
+    assert all(fields <= set(each) for each in lines(output))
+
+
+BAD = {
+    "no such path": (["/no/such"], "there is no such file or folder"),
+    "no such module": ([".", "--module", "No.*"], "no Lean file whose module is"),
+    "no such format": ([".", "--format", "csv"], "choose one of farm, ntp-toolkit, minictx, leagent"),
+    "another ending": ([".", "-o", "out.json"], "ends in .jsonl"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), BAD.values(), ids=BAD)
+def test_bad_usage_is_said_and_nothing_is_written(
+    farm: Command, tmp_path: Path, words: list[str], said: str
+) -> None:
+    given = [str(tmp_path) if each == "." else each for each in words]
+    output = [] if "-o" in words else ["-o", str(tmp_path / "out.jsonl")]
+    told = farm("extract", *given, *output)
+    assert told.returncode == 2
+    assert said in told.stderr
+    assert list(tmp_path.glob("out*")) == []
