@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from farm.errors import UsageError
 from farm.reports.comparison import Comparison, compare
 from farm.reports.figures import Figures, figures
+from farm.reports.pairs import PairedTest, paired_tests
 from farm.reports.pools import LinePool
 from farm.reports.reading import Reader
 from farm.store.queries import Queries, StoredRun
@@ -45,7 +46,7 @@ class ValueFigures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunsReport:
-    """The figures of runs: each by itself, all together, split by a field, and beside another run."""
+    """The figures of runs: each by itself, two by two, together, split by a field, and beside another run."""
 
     runs: tuple[RunFigures, ...]
     total: Figures
@@ -53,6 +54,7 @@ class RunsReport:
     values: tuple[ValueFigures, ...] = ()
     against: RunFigures | None = None
     comparison: Comparison | None = None
+    pairs: tuple[PairedTest, ...] = ()
 
     def facts(self) -> dict[str, object]:
         """Return the report for scripts."""
@@ -65,6 +67,7 @@ class RunsReport:
             "against": None
             if self.comparison is None or self.against is None
             else {**asdict(self.comparison), "figures": asdict(self.against.figures)},
+            "pairs": [asdict(each) for each in self.pairs],
         }
 
 
@@ -109,6 +112,7 @@ def report(
         comparison=None
         if against is None or beside is None
         else _compared(reader.total, beside, names, against),
+        pairs=paired_tests([(run.id, pool) for run, pool in zip(runs, pools, strict=True)]),
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from farm.reports import words
 from farm.reports.comparison import Comparison
 from farm.reports.figures import Figures, LimitUse, PassAt
+from farm.reports.pairs import PairedTest
 from farm.reports.report import RunsReport
 
 
@@ -39,6 +40,7 @@ def tables(report: RunsReport) -> Iterator[Table]:
     found = [verdicts(total), pass_at(total)]
     if len(report.runs) > 1:
         found.append(side_by_side("runs", "runs", "run", words.run_rows(report)))
+        found.append(pairs(report.pairs))
     if report.by is not None:
         field = words.name(report.by)
         found.append(side_by_side("by", f"by {field}", field, words.value_rows(report)))
@@ -97,6 +99,26 @@ def side_by_side(word: str, title: str, what: str, rows: Sequence[tuple[str, Fig
         names=1,
         columns=(what, *columns),
         rows=tuple((_name(name), *_beside(figures)) for name, figures in rows),
+    )
+
+
+def pairs(tests: Sequence[PairedTest]) -> Table:
+    """Return a row for each pair of runs: the problems that one of them alone solves, and p values."""
+    columns = ("problems", "both solve", "first alone", "second alone", "p", "p, corrected")
+    return Table(
+        word="pairs",
+        title="runs two by two: McNemar's exact test, corrected by Holm's method",
+        names=2,
+        columns=("first", "second", *columns),
+        rows=tuple(
+            (
+                _name(each.first),
+                _name(each.second),
+                *map(_whole, (each.problems, each.both, each.only_first, each.only_second)),
+                *(Cell(p, words.p_value(p)) for p in (each.p, each.adjusted)),
+            )
+            for each in tests
+        ),
     )
 
 

@@ -57,6 +57,13 @@ def whole(number: int) -> str:
     return f"{number:,}".replace(",", "\u202f")
 
 
+def p_value(p: float | None) -> str:
+    """Return a p value with three places, a dash for none."""
+    if p is None:
+        return "–"
+    return "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
 def percent(share: float | None, places: int = 1) -> str:
     """Return a share from 0 to 1 in per cent, a dash for none; a share near 0 or 1 is marked as such."""
     if share is None:
