@@ -92,7 +92,7 @@ def test_a_lean_that_lacks_goals_is_forked_without_them(
 ) -> None:
     given = written(without(RUN, "Std.Format.pretty"))
     found = fitted(core, home, isolation, given=given, trials=QUICK)
-    assert (found.way, set(found.lacking)) == ("snapshots", {"goals", "printing", "sessions"})
+    assert (found.way, set(found.lacking)) == ("snapshots", {"extraction", "goals", "printing", "sessions"})
 
 
 def _swapped(rows: tuple[Parameter, ...], one: int, other: int) -> tuple[Parameter, ...]:

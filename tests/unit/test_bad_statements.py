@@ -7,27 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from farm_workers.systems.hol_light.environment import environment
-from farm_workers.systems.hol_light.judge import HolLightJudge
-from farm_workers.systems.metamath.environment import MetamathEnvironment
-from farm_workers.systems.metamath.judge import MetamathJudge
 
-from farm.assembly.challenge import Challenge
 from farm.datasets.catalogue import dataset
 from farm.datasets.making import Wanted, lines, read_copy, write
 from farm.errors import ManifestError
-from farm.judging.job import Check
-from farm.judging.report import Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import Reason, judge
 from farm.kinds import Kind
-from farm.limits import Limits
 from farm.manifest.lines import opened
 from farm.runs.prepare.manifests import preparing
-from farm.settings import Settings
 from farm.store.environments import ServedEnvironment
 from tests.binary_rows import OPTIONS, Row, rows_of
-from tests.isolation_levels import isolated
 from tests.unit.test_datasets import CASES, COPIES, jsonl
 
 #: A good statement of each system, and fields that make a line of it bad.
@@ -82,24 +71,6 @@ def test_a_statement_of_a_system_that_no_farm_has_is_refused_with_its_line(tmp_p
     lean3 = {"formal_statement": "theorem t : 1 = 1 :=\nbegin\n  sorry\nend\n", "generation": "x"}
     with pytest.raises(ManifestError, match="this is Lean 3"):
         taken(jsonl(tmp_path / "m.jsonl", lean3))
-
-
-@pytest.mark.parametrize("program", ["prove(`F`,\nALL_TAC\n);;\n", "\0"])
-def test_a_judge_that_is_asked_about_such_a_line_blames_the_line(program: str, tmp_path: Path) -> None:
-    """As `farm retry` asks; no image is made for it, so that any environment will do."""
-    check = Check(program=program, limits=Limits(), challenge=Challenge(program="`T` `F`", name=""))
-    hol_light = environment("hol", {}, Path("/nowhere"))
-    set_mm = MetamathEnvironment(
-        name="set", toolchain="", digest="", version="", database=tmp_path, program=tmp_path
-    )
-    with isolated(tmp_path, "rlimit") as isolation:
-        reports = [
-            HolLightJudge(isolation).check(check, hol_light),
-            MetamathJudge(isolation, Settings.load(), 1).check(check, set_mm),
-        ]
-    for report in reports:
-        assert isinstance(report, Report)
-        assert judge(report).reason is Reason.BAD_CHALLENGE
 
 
 @pytest.mark.parametrize(("word", "place", "system"), [each[:3] for each in COPIES])

@@ -17,7 +17,7 @@ def test_what_reads_programs_stands_every_change(first: int) -> None:
 
 
 def test_a_failure_is_told_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fuzz.programs.header_end", lambda text: len(text) + 1)
+    monkeypatch.setattr("tests.fuzz.programs.header_end", lambda text: len(text) + 1)
     found = run(0, range(5))
     assert found.failure is not None
     number, wrong, kept = found.failure

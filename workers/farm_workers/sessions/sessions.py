@@ -17,8 +17,8 @@ from farm_workers.sessions.session import Session
 IDLE_SECONDS = 60.0
 #: The most sessions of a worker.
 MOST_SESSIONS = 64
-#: Processor seconds between two sweeps after which a session that no step uses is ended: holders of states
-#: only wait, so whatever works was left behind by a tactic.
+#: Processor seconds since its last step after which a session is ended: holders of states only wait, so
+#: whatever works was left behind by a tactic. On a busy machine that takes many sweeps to come together.
 IDLE_CPU_SECONDS = 0.5
 
 
@@ -30,7 +30,7 @@ class _Kept:
     session: Session | None = None
     users: int = 0
     used_at: float = field(default_factory=time.monotonic)
-    swept_cpu: float | None = None
+    rested_cpu: float | None = None
 
 
 class Sessions:
@@ -73,7 +73,7 @@ class Sessions:
         finally:
             with self._lock:
                 kept.users -= 1
-                kept.used_at, kept.swept_cpu = time.monotonic(), None
+                kept.used_at, kept.rested_cpu = time.monotonic(), None
                 if kept.session is None and not kept.users:
                     self._kept.pop(name, None)
 
@@ -132,9 +132,10 @@ class Sessions:
 
 
 def _works(kept: _Kept) -> bool:
-    """Whether the processes of an unused session exceed its limits, or worked since the last sweep."""
+    """Whether the processes of an unused session exceed its limits, or worked since its last step."""
     if kept.session is None:
         return False
-    before, kept.swept_cpu = kept.swept_cpu, kept.session.cpu_seconds()
-    worked = before is not None and kept.swept_cpu - before > IDLE_CPU_SECONDS
-    return worked or kept.session.is_too_large()
+    spent = kept.session.cpu_seconds()
+    if kept.rested_cpu is None:
+        kept.rested_cpu = spent
+    return spent - kept.rested_cpu > IDLE_CPU_SECONDS or kept.session.is_too_large()
