@@ -22,7 +22,7 @@ from farm_workers.images.goals import Goals
 from farm_workers.images.protocol import EXTRACTED_NAME, ExtractAsked
 from farm_workers.images.steps import States, histogram, steps, tokens
 from farm_workers.images.syntax import Kinds, nodes, span
-from farm_workers.images.types import printed_type
+from farm_workers.images.terms import printed_type
 
 _COMMAND = "Lean.Parser.Command."
 #: The last commands of a text: its end, and ``#exit``.

@@ -15,20 +15,15 @@ from collections.abc import Sequence
 
 from farm_workers.binding import table
 from farm_workers.binding.lean import Lean
-from farm_workers.binding.objects import FALSE, LeanError, boxed, shared, text
+from farm_workers.binding.objects import shared
 from farm_workers.binding.table import Ability
 from farm_workers.box import launch
 from farm_workers.images.filters import Filter
-from farm_workers.images.goals import COLUMNS
 from farm_workers.images.process import leave
+from farm_workers.images.terms import printed
 from farm_workers.seal.kernel import Printed
 
-#: The most bytes of a printed term: a longer one is not printed.
-_MOST_BYTES = 8192
-#: The mark before the type of a goal.
-_GOAL = "⊢ "
 _LOOK_SECONDS = 0.002
-_ZERO = boxed(0)
 
 
 def printer(lean: Lean, context: int, calls: Filter, seconds: float) -> Printed:
@@ -83,25 +78,5 @@ def _print_alone(
     here = lean.copy(lean.get(table.COMMAND_CONTEXT, context))
     lean.put(table.CONTEXT_ENVIRONMENT, here, lean.call(table.VIEW_OF_KERNEL, shared(environment)))
     for term in terms:
-        os.write(writing, json.dumps(_printed(lean, context, here, term)).encode() + b"\n")
+        os.write(writing, json.dumps(printed(lean, context, here, term)).encode() + b"\n")
     return 0
-
-
-def _printed(lean: Lean, context: int, here: int, term: int) -> str | None:
-    """Return a term as Lean prints it, in the place of a goal's type, whether it is a type or not."""
-    lean.runtime(table.SET_HEARTBEATS)(_ZERO, _ZERO)
-    name = lean.name("_farm_answer")
-    words = lean.constant(table.NO_VARIABLES), lean.array([]), term, FALSE, _ZERO
-    holes = shared(lean.get(table.CONTEXT_HOLES, here))
-    own = lean.copy(here)
-    lean.put(table.CONTEXT_HOLES, own, lean.call(table.ADD_HOLE, holes, shared(name), boxed(0), *words))
-    whole = lean.copy(context)
-    lean.put(table.COMMAND_CONTEXT, whole, own)
-    try:
-        made = lean.call(table.PRINT_GOALS, whole, lean.list([name]))
-    except LeanError:
-        return None
-    found = text(lean.call(table.PRETTY, made, COLUMNS, _ZERO, _ZERO), _MOST_BYTES + 1).strip()
-    if len(found.encode()) > _MOST_BYTES or not found.startswith(_GOAL):
-        return None
-    return found.removeprefix(_GOAL)
