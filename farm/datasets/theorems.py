@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from farm.datasets.history import Change
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
@@ -68,8 +70,9 @@ class Theorem:
     """One theorem of a file: its name, its bytes, and the byte at which its proof begins.
 
     `type` and `goals` are printed by Lean; `used` are the constants in the proof, and `own` those of them
-    that the file declares. `cost` is that of its command's elaboration, in seconds and heartbeats. It is None
-    unless costs were asked for, and `steps` and `goals` are unless states were.
+    that the file declares. `cost` is that of its command's elaboration, in seconds and heartbeats, and
+    `created` the oldest commit of the lines of its statement. Costs, commits, goals and steps are None unless
+    they were asked for.
     """
 
     name: str
@@ -88,6 +91,8 @@ class Theorem:
     step_count: int = 0
     depth: int = 0
     histogram: Mapping[str, int] = field(default_factory=dict)
+    file_created: Change | None = None
+    created: Change | None = None
     goals: tuple[str, ...] | None = None
     steps: tuple[Step, ...] | None = None
 
@@ -125,6 +130,8 @@ REASONS = {
     "part of a command": "it is a part of another declaration, as in a structure or a mutual block",
     "no proof": "no text of its own is its proof",
     "no text": "its place is not in the file",
+    "older": "it is older than --since",
+    "no date": "git has no commit of it",
     "most": "the file has more theorems than --most allows",
 }
 
@@ -179,6 +186,8 @@ def described(source: SourceFile, it: Theorem) -> dict[str, object]:
     }
     if it.cost is not None:
         known["elaboration_seconds"], known["heartbeats"] = it.cost
+    if it.file_created is not None and it.created is not None:
+        known["file_created"], known["theorem_created"] = it.file_created.told(), it.created.told()
     if it.steps is not None:
         known["goals"] = list(it.goals or ())
         known["steps"] = [{"tactic": source.part(each.start, each.end), **asdict(each)} for each in it.steps]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,11 @@ _Module = Annotated[str, Option(help="Only modules of this pattern, such as 'Sho
 _Format = Annotated[str, Option("--format", help="farm, ntp-toolkit, minictx or leagent.")]
 _States = Annotated[bool, Option("--states", help="Add the goals before and after each tactic.")]
 _Costs = Annotated[bool, Option("--costs", help="Add the time and the heartbeats of each theorem.")]
+_Dates = Annotated[bool, Option("--dates", help="Add the commits that made each file and theorem.")]
+_Since = Annotated[
+    datetime | None,
+    Option(formats=["%Y-%m-%d"], help="Only theorems of this day or later, by git.", show_default=False),
+]
 _Check = Annotated[bool, Option("--check", help="Judge each line, and write its `proof_status`.")]
 _Resume = Annotated[bool, Option("--resume", help="Go on with an extraction that was interrupted.")]
 _Force = Annotated[bool, Option("--force", help="Replace the output, and begin anew.")]
@@ -48,6 +54,8 @@ def extract(
     format_: _Format = "farm",
     states: _States = False,
     costs: _Costs = False,
+    dates: _Dates = False,
+    since: _Since = None,
     check: _Check = False,
     resume: _Resume = False,
     force: _Force = False,
@@ -77,6 +85,8 @@ def extract(
         format=format_,
         states=states,
         costs=costs,
+        dates=dates or since is not None,
+        since=None if since is None else int(since.replace(tzinfo=UTC).timestamp()),
         most=most,
         check=check,
         limits=Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory),
@@ -117,11 +127,14 @@ def _written(
 ) -> dict[str, Any]:
     """Extract the files, and return the facts of all."""
     from farm.cli.terminal import trying
+    from farm.datasets.history import require_repository
     from farm.datasets.journal import Journal
-    from farm_workers.machine.extraction import Extracting, source_of, sources
+    from farm_workers.machine.extraction import Extracting, root_of, source_of, sources
     from farm_workers.machine.opening import opened
 
     files = list(sources(path, module))
+    if wanted.dates:
+        require_repository(root_of(path))
     with (
         opened(settings, concurrency=settings.concurrency) as machine,
         Journal(output, resume=resume, force=force) as journal,
@@ -129,7 +142,11 @@ def _written(
         machine.installed.require_any()
         chosen = machine.installed.lean(wanted.environment or settings.environment)
         work = Extracting(
-            checker=machine.checker, environment=chosen, wanted=wanted, at_once=settings.concurrency
+            root=root_of(path),
+            checker=machine.checker,
+            environment=chosen,
+            wanted=wanted,
+            at_once=settings.concurrency,
         )
         left = [each for each in files if not journal.has(each[0], wanted.digest(source_of(*each), chosen))]
         with trying(len(left)) as done:

@@ -6,14 +6,15 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
+from farm.datasets.history import FileHistory, NoHistory, history
 from farm.datasets.journal import Unit, digest
 from farm.datasets.theorem_formats import FORMATS
-from farm.datasets.theorems import Extract, SourceFile, Theorem, manifest_line
+from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, manifest_line
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.verdict import Outcome, Verdict, judge
@@ -39,6 +40,8 @@ class Wanted:
     format: str
     states: bool
     costs: bool
+    dates: bool
+    since: int | None
     most: int
     check: bool
     limits: Limits
@@ -46,8 +49,13 @@ class Wanted:
 
     def digest(self, source: SourceFile, environment: LeanEnvironment) -> str:
         """Return the digest of everything that the lines of a file depend on."""
-        options = json.dumps([self.format, self.states, self.costs, self.most, self.check, self.environment])
+        options = json.dumps(asdict(self))
         return digest(source.path, source.text, options, environment.digest)
+
+
+def root_of(path: Path) -> Path:
+    """Return the folder below which files have their names."""
+    return path.parent if path.is_file() else path
 
 
 def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
@@ -57,7 +65,8 @@ def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
     """
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder; give a Lean file, or a folder of them")
-    root, files = (path.parent, [path]) if path.is_file() else (path, sorted(path.rglob("*.lean")))
+    root = root_of(path)
+    files = [path] if path.is_file() else sorted(path.rglob("*.lean"))
     found = False
     for file in files:
         name = PurePosixPath(file.relative_to(root))
@@ -81,6 +90,7 @@ def source_of(name: str, file: Path) -> SourceFile:
 class Extracting:
     """Extracts the files of one environment, several at once."""
 
+    root: Path
     checker: Checker
     environment: LeanEnvironment
     wanted: Wanted
@@ -106,15 +116,14 @@ class Extracting:
             extract = self._extract(source, left)
         except NoExtract as error:
             return Unit(file=source.path, digest=known, facts={"failed": str(error)}, lines=())
-        theorems, verdicts = extract.theorems, list[Verdict | None]()
+        theorems, left_out = self._dated(source, extract)
+        verdicts = list[Verdict | None]()
         if self.wanted.check:
             verdicts += lines.map(lambda each: self._judged(source, each, left), theorems)
         judged = list(zip_longest(theorems, verdicts))
         facts = {
             "theorems": len(theorems),
-            "left_out": [
-                {"name": each.name, "why": each.why, "words": each.words} for each in extract.left_out
-            ],
+            "left_out": [{"name": each.name, "why": each.why, "words": each.words} for each in left_out],
             "unproved": [
                 {"name": it.user_name, "reason": verdict.reason, "detail": verdict.detail}
                 for it, verdict in judged
@@ -125,6 +134,24 @@ class Extracting:
         }
         encoded = [line for it, verdict in judged for line in self._lines(source, it, verdict)]
         return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
+
+    def _dated(self, source: SourceFile, extract: Extract) -> tuple[Sequence[Theorem], Sequence[LeftOut]]:
+        """Return the theorems with their dates, if these are wanted, and those that are left out."""
+        if not self.wanted.dates:
+            return extract.theorems, extract.left_out
+        try:
+            known = history(self.root, source.path, source.bytes)
+        except NoHistory:
+            known = FileHistory(created=None, lines=())
+        kept, left_out, since = list[Theorem](), list(extract.left_out), self.wanted.since
+        for each in extract.theorems:
+            created = known.of_lines(source.place(each.start)[0], source.place(each.proof - 1)[0])
+            if since is None or (created is not None and created.seconds >= since):
+                kept.append(replace(each, file_created=known.created, created=created))
+            else:
+                why = "no date" if created is None else "older"
+                left_out.append(LeftOut(name=each.user_name, why=why))
+        return kept, left_out
 
     def _extract(self, source: SourceFile, left: threading.Event) -> Extract:
         return self.checker.extract(
