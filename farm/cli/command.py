@@ -18,6 +18,7 @@ from farm.cli import (
     operating,
     proving,
     pruning,
+    ranking,
     rechecking,
     reporting,
     revising,
@@ -54,7 +55,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, revising, rechecking, pruning, proving),
+    *(submitting, show, watching, reporting, ranking, revising, rechecking, pruning, proving),
     filling,
     *(serving, operating, keys, metrics),
 )

@@ -577,6 +577,18 @@ class Queries:
             row = cursor.execute(_QUEUE_LENGTH, {"most": most}).fetchone()
         return 0 if row is None else int(row["n"])
 
+    def judged_by(self, run_id: str) -> list[str]:
+        """Return the environments that judged a run's lines, each with its toolchain, in order."""
+        rows = self._all(
+            """
+            SELECT DISTINCT environment, toolchain
+            FROM jobs JOIN checks ON checks.id = jobs.check_id JOIN verdicts ON verdicts.check_id = checks.id
+            WHERE run_id = :run_id ORDER BY environment, toolchain
+            """,
+            run_id=run_id,
+        )
+        return [f"{row['environment']}, {row['toolchain']}" for row in rows]
+
     def line(self, run_id: str, manifest: int, line: int) -> Judged:
         """Return one line of a manifest; raises `UnknownRun` when the run has no such line."""
         found = list(self.judged(run_id, manifest, first=line, last=line))

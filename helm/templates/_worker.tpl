@@ -75,7 +75,11 @@ container.apparmor.security.beta.kubernetes.io/worker: unconfined
 [environments.{{ toJson $name }}]
 {{- /* A TOML string, list or boolean is written as JSON writes it. */}}
 {{- range $key, $value := mergeOverwrite $table (deepCopy $given.table) }}
+{{- if eq $key "checkers" }}
+{{ $key }} = [{{ range $place, $each := $value }}{{ if $place }}, {{ end }}{command = {{ toJson $each.command }}{{ with $each.reads }}, reads = {{ toJson . }}{{ end }}}{{ end }}]
+{{- else }}
 {{ $key }} = {{ toJson $value }}
+{{- end }}
 {{- end }}
 {{ end -}}
 {{- end }}
