@@ -43,7 +43,7 @@ class Solved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One model's row: what it is called, its run, its figures, and the problems that it solved.
+    """One model's row: its name, its run, its figures, and the problems that it solved.
 
     `environments` are those whose Lean judged its lines. `low` and `high` bound pass@1.
     """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from tests.acceptance.test_hostile_sessions import STATEMENT, cheating
 from tests.commands import Command
 from tests.processes import PATIENCE, eventually
 
+ROOT = Path(__file__).parents[2]
 LIMITS = Limits(wall_seconds=30 * PATIENCE, cpu_seconds=60 * PATIENCE)
 FILE = """prelude
 import Core
@@ -232,3 +235,30 @@ def test_bad_usage_is_said_and_nothing_is_written(
     assert told.returncode == 2
     assert said in told.stderr
     assert list(tmp_path.glob("out*")) == []
+
+
+def commands_of_the_page() -> list[str]:
+    page = (ROOT / "docs" / "use" / "extract.md").read_text()
+    part = page.partition("in six commands\n")[2].partition("\nThe second")[0]
+    return [line.strip() for line in part.splitlines() if line.strip()]
+
+
+def test_the_six_commands_of_the_page_lead_from_a_repository_to_a_page(
+    farm: Command, one: Path, tmp_path: Path
+) -> None:
+    given = commands_of_the_page()
+    assert len(given) == 6
+    (tmp_path / "Shop").symlink_to(one)
+    shell = {**farm.environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    run = ""
+    for command in given:
+        words = ["sh", "-c", command.replace("RUN", run)]
+        ended = subprocess.run(words, cwd=tmp_path, env=shell, capture_output=True, text=True)
+        assert ended.returncode == 0, (command, ended.stderr)
+        if " submit " in command:
+            assert {each["proof_status"] for each in lines(tmp_path / "shop.jsonl")} == {"completed"}
+            run = farm.json("report")["runs"][0]["run"]
+    board = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
+    assert [(each["model"], each["solved"]) for each in board["rows"]] == [("the-authors", 6)]
+    assert "100.0" in (tmp_path / "pass.tex").read_text()
+    assert (tmp_path / "report.html").exists()

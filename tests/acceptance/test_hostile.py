@@ -84,6 +84,7 @@ HARM = {
         for _ in range(100):
             if os.fork() == 0:
                 time.sleep(60)
+        time.sleep(60)
         """,
         Reason.PROCESS_LIMIT,
     ),

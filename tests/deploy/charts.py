@@ -68,7 +68,12 @@ MATHLIB = {
     "toolchain": "4.22.0",
     "header": "import Mathlib",
     "lean": {"claim": "mathlib-4.22"},
-    "table": {**LEAN, "options": ["-DmaxHeartbeats=400000", '-Dx="a\\b"'], "audit": False},
+    "table": {
+        **LEAN,
+        "options": ["-DmaxHeartbeats=400000", '-Dx="a\\b"'],
+        "audit": False,
+        "checkers": [{"command": ["/opt/a", "{module}"], "reads": "export"}, {"command": ["/opt/b"]}],
+    },
 }
 PEER = {"podSelector": {"matchLabels": {"app": "postgres"}}, "namespaceSelector": {}}
 EVERYTHING: dict[str, Any] = {

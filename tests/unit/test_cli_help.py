@@ -51,7 +51,7 @@ _OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in c
 
 def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
-        *("submit", "status", "list", "show", "report", "export", "assemble", "negate"),
+        *("submit", "status", "list", "show", "report", "leaderboard", "export", "assemble", "negate"),
         *("holes", "fill"),
         *("cancel", "retry", "recheck", "sweep", "prune", "serve"),
         *("workers", "top"),
