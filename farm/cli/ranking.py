@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from farm.reports.leaderboard import Solved
     from farm.store.queries import Queries, StoredRun
 
-_Runs = Annotated[list[str], Argument(metavar="{MODEL=RUN}...", help="Runs, each with its model's name.")]
+_Runs = Annotated[list[str], Argument(metavar="RUN", help="Runs; MODEL=RUN names the model of one.")]
 _Output = Annotated[Path, Option("--output", "-o", help="The folder to write; a new one, or an empty one.")]
 _Title = Annotated[str, Option(help="The page's title.")]
 _Bundles = Annotated[bool, Option("--bundles", help="Write a bundle of each solved problem's first proof.")]
