@@ -40,6 +40,7 @@ def tables(report: RunsReport) -> Iterator[Table]:
     found = [verdicts(total), pass_at(total)]
     if len(report.runs) > 1:
         found.append(side_by_side("runs", "runs", "run", words.run_rows(report)))
+        found.append(curves([(each.run.id, each.figures) for each in report.runs]))
         found.append(pairs(report.pairs))
     if report.by is not None:
         field = words.name(report.by)
@@ -86,6 +87,29 @@ def pass_at(figures: Figures) -> Table:
                 Cell(each.problems, words.of_problems(figures, each)),
             )
             for each in figures.pass_at
+        ),
+    )
+
+
+def curves(runs: Sequence[tuple[str, Figures]]) -> Table:
+    """Return pass@k of each run for each k: the curves of the page."""
+    return Table(
+        word="curves",
+        title="pass@k of each run",
+        names=1,
+        columns=("run", "k", "pass@k", "95% interval", "at least", "at most", "problems"),
+        rows=tuple(
+            (
+                _name(name),
+                _whole(each.k),
+                _percent(each.value),
+                _interval(each.low, each.high),
+                _percent(each.at_least),
+                _percent(each.at_most),
+                Cell(each.problems, words.of_problems(found, each)),
+            )
+            for name, found in runs
+            for each in found.pass_at
         ),
     )
 
