@@ -17,6 +17,7 @@ from farm.reports.curves import MOST_CURVES, Curve, curves
 from farm.reports.figures import Figures
 from farm.reports.report import RunFigures, RunsReport
 from farm.reports.svg import Caption, Point
+from farm.reports.tables import proofs
 from farm.version import VERSION
 
 #: The most rows of a long table, rows of a plot and flipped names on the page; `--json` has all.
@@ -42,6 +43,7 @@ def page(report: RunsReport, *, made_at: datetime) -> str:
         style_digest=digest,
         plots={key: Markup(plot) for key, plot in _plots(report).items()},  # noqa: S704 - escaped by the writer
         made_at=made_at.strftime("%Y-%m-%d %H:%M %Z"),
+        proofs=proofs(report.runs),
         version=VERSION,
         most_rows=MOST_ROWS,
         most_names=MOST_NAMES,
