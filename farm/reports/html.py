@@ -13,9 +13,11 @@ from markupsafe import Markup
 
 from farm.reports import svg, words
 from farm.reports.comparison import Comparison
+from farm.reports.curves import MOST_CURVES, Curve, curves
 from farm.reports.figures import Figures
-from farm.reports.report import RunsReport
+from farm.reports.report import RunFigures, RunsReport
 from farm.reports.svg import Caption, Point
+from farm.reports.tables import proofs
 from farm.version import VERSION
 
 #: The most rows of a long table, rows of a plot and flipped names on the page; `--json` has all.
@@ -41,9 +43,11 @@ def page(report: RunsReport, *, made_at: datetime) -> str:
         style_digest=digest,
         plots={key: Markup(plot) for key, plot in _plots(report).items()},  # noqa: S704 - escaped by the writer
         made_at=made_at.strftime("%Y-%m-%d %H:%M %Z"),
+        proofs=proofs(report.runs),
         version=VERSION,
         most_rows=MOST_ROWS,
         most_names=MOST_NAMES,
+        most_curves=MOST_CURVES,
     )
 
 
@@ -53,6 +57,7 @@ def _plots(report: RunsReport) -> dict[str, str]:
     if any(at.value is not None for at in total.pass_at):
         plots["pass_at"] = _pass_at(total)
     if len(report.runs) > 1:
+        plots["curves"] = _curves(report.runs)
         plots["runs"] = _side_by_side("runs", "run", words.run_rows(report))
     if report.values:
         plots["values"] = _side_by_side("values", words.name(report.by), words.value_rows(report))
@@ -97,6 +102,29 @@ def _pass_at(total: Figures) -> str:
         key="pass-at", title="pass@k", description=f"{seen}, in a band of 95% intervals.{bounds}"
     )
     return svg.curve(points, caption, axis="k samples of a problem")
+
+
+def _curves(runs: Sequence[RunFigures]) -> str:
+    """Return pass@k of each run in one figure, "" without a curve."""
+    found = [Curve(name=each.run.id, points=_by_k(each.figures)) for each in runs]
+    known = [each for each in found if each.points]
+    if not known:
+        return ""
+    seen = "; ".join(
+        f"run {each.name}: "
+        + ", ".join(f"pass@{point.name} {words.percent(point.value)}" for point in each.points.values())
+        for each in known[:MOST_CURVES]
+    )
+    caption = Caption(key="curves", title="pass@k of each run", description=f"{seen}, with 95% intervals.")
+    return curves(known, caption, axis="k samples of a problem")
+
+
+def _by_k(figures: Figures) -> dict[int, Point]:
+    return {
+        at.k: Point(name=words.whole(at.k), value=at.value, low=at.low, high=at.high)
+        for at in figures.pass_at
+        if at.value is not None and at.low is not None and at.high is not None
+    }
 
 
 def _side_by_side(key: str, what: str, named: Sequence[tuple[str, Figures]]) -> str:

@@ -12,6 +12,7 @@ from farm.reports.figures import Figures, figures
 from farm.reports.pairs import PairedTest, paired_tests
 from farm.reports.pools import LinePool
 from farm.reports.reading import Reader
+from farm.store.proofs import ProofFigures, proof_figures
 from farm.store.queries import Queries, StoredRun
 
 
@@ -23,12 +24,19 @@ class RunFigures:
     figures: Figures
     rests_on_sorry: int = 0
     unchecked: int = 0
+    proofs: ProofFigures | None = None
 
     @classmethod
     def of(cls, queries: Queries, run: StoredRun, figures: Figures) -> RunFigures:
         """Return those of a run. Raises `ServerDown`."""
         tally = queries.tally(run.id)
-        return cls(run=run, figures=figures, rests_on_sorry=tally.open_below, unchecked=tally.unchecked)
+        return cls(
+            run=run,
+            figures=figures,
+            rests_on_sorry=tally.open_below,
+            unchecked=tally.unchecked,
+            proofs=proof_figures(queries.engine, run.id),
+        )
 
     @property
     def stops_on_first_proof(self) -> bool:
@@ -82,6 +90,7 @@ def _run_facts(found: RunFigures) -> dict[str, object]:
         "rests_on_sorry": found.rests_on_sorry,
         "statement_unchecked": found.unchecked,
         "figures": asdict(found.figures),
+        "proofs": None if found.proofs is None else asdict(found.proofs),
     }
 
 

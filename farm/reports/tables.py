@@ -10,7 +10,7 @@ from farm.reports import words
 from farm.reports.comparison import Comparison
 from farm.reports.figures import Figures, LimitUse, PassAt
 from farm.reports.pairs import PairedTest
-from farm.reports.report import RunsReport
+from farm.reports.report import RunFigures, RunsReport
 
 
 class Cell(NamedTuple):
@@ -40,13 +40,14 @@ def tables(report: RunsReport) -> Iterator[Table]:
     found = [verdicts(total), pass_at(total)]
     if len(report.runs) > 1:
         found.append(side_by_side("runs", "runs", "run", words.run_rows(report)))
+        found.append(curves([(each.run.id, each.figures) for each in report.runs]))
         found.append(pairs(report.pairs))
     if report.by is not None:
         field = words.name(report.by)
         found.append(side_by_side("by", f"by {field}", field, words.value_rows(report)))
     if report.comparison is not None:
         found.append(against(report.comparison))
-    found += [limits(total), costs(total), slowest(total)]
+    found += [proofs(report.runs), limits(total), costs(total), slowest(total)]
     yield from (each for each in found if each.rows)
 
 
@@ -86,6 +87,29 @@ def pass_at(figures: Figures) -> Table:
                 Cell(each.problems, words.of_problems(figures, each)),
             )
             for each in figures.pass_at
+        ),
+    )
+
+
+def curves(runs: Sequence[tuple[str, Figures]]) -> Table:
+    """Return pass@k of each run for each k: the curves of the page."""
+    return Table(
+        word="curves",
+        title="pass@k of each run",
+        names=1,
+        columns=("run", "k", "pass@k", "95% interval", "at least", "at most", "problems"),
+        rows=tuple(
+            (
+                _name(name),
+                _whole(each.k),
+                _percent(each.value),
+                _interval(each.low, each.high),
+                _percent(each.at_least),
+                _percent(each.at_most),
+                Cell(each.problems, words.of_problems(found, each)),
+            )
+            for name, found in runs
+            for each in found.pass_at
         ),
     )
 
@@ -202,6 +226,35 @@ def costs(figures: Figures) -> Table:
             for each in figures.costs.by_verdict
         ),
     )
+
+
+def proofs(runs: Sequence[RunFigures]) -> Table:
+    """Return the proofs of each run with one: their lengths, how many are distinct, and their cost."""
+    columns = ("proved", "mean characters", "median characters", "distinct", "per problem")
+    return Table(
+        word="proofs",
+        title="proofs",
+        names=1,
+        columns=("run", *columns, "CPU per proof", "CPU per solved problem"),
+        rows=tuple(
+            (
+                _name(each.run.id),
+                _whole(found.proofs),
+                _tenths(found.mean_characters),
+                _tenths(found.median_characters),
+                _whole(found.distinct_proofs) if found.sealed else Cell(None, "–"),
+                _tenths(found.distinct_per_problem),
+                _seconds(each.figures.costs.cpu_seconds_per_proof),
+                _seconds(each.figures.costs.cpu_seconds_per_solved_problem),
+            )
+            for each in runs
+            if (found := each.proofs) is not None and found.proofs
+        ),
+    )
+
+
+def _tenths(number: float | None) -> Cell:
+    return Cell(number, "–" if number is None else f"{number:.1f}")
 
 
 def slowest(figures: Figures) -> Table:

@@ -105,6 +105,40 @@ def test_an_exported_manifest_still_tells_its_fields(farm: Command, run: str) ->
     assert farm("report", run, "--by", "difficulty").returncode == 0
 
 
+def test_the_proofs_of_a_run_are_measured(quiet: Quiet, tmp_path: Path) -> None:
+    run = judged(quiet, tmp_path / "a.jsonl", [YES, YES, YES, REJECTED, YES, REJECTED])
+    with quiet.engine.begin() as connection:  # two proofs of p0 are one, p2's has another length
+        for line, digest, end in ((1, "a", 10), (2, "a", 20), (3, "b", 30), (5, "b", 100)):
+            place = "FROM jobs WHERE run_id = :run AND line = :line AND"
+            connection.execute(
+                text(
+                    "UPDATE verdicts SET audit = jsonb_build_object('sealed_sha256', CAST(:digest AS text)) "
+                    f"{place} verdicts.check_id = jobs.check_id"
+                ),
+                {"run": run, "line": line, "digest": digest},
+            )
+            connection.execute(
+                text(
+                    "UPDATE checks SET submitted = json_build_array(json_build_array(0, 5), "
+                    f"json_build_array(10, CAST(:end AS integer) + 5)) {place} checks.id = check_id"
+                ),
+                {"run": run, "line": line, "end": end},
+            )
+    (found,) = quiet.farm.json("report", run)["runs"]
+    assert found["proofs"] == {
+        "proofs": 4,
+        "solved": 3,
+        "sealed": 4,
+        "sealed_problems": 3,
+        "distinct_proofs": 3,  # one of each problem
+        "mean_characters": 40.0,  # 10, 20, 30 and 100
+        "median_characters": 25.0,
+    }
+    row = quiet.farm("report", run, "--format", "csv", "--table", "proofs").stdout.splitlines()[1]
+    # Six lines of a second each, four proofs, three problems.
+    assert row == f"{run},4,40.0,25.0,3,1.0,1.5,2.0"
+
+
 def test_several_runs_are_one_pool_and_stand_side_by_side(quiet: Quiet, tmp_path: Path) -> None:
     first = judged(quiet, tmp_path / "a.jsonl", [YES, REJECTED, REJECTED, REJECTED])
     second = judged(quiet, tmp_path / "b.jsonl", [REJECTED, REJECTED, YES, YES])

@@ -9,7 +9,7 @@ from farm.judging.verdict import Outcome, Reason
 from farm.reports.figures import figures
 from farm.reports.formats import as_csv, as_latex, as_markdown
 from farm.reports.pools import LinePool
-from farm.reports.tables import Cell, Table, costs, pass_at, side_by_side, slowest, verdicts
+from farm.reports.tables import Cell, Table, costs, curves, pass_at, side_by_side, slowest, verdicts
 from farm.store.outcomes import LineOutcome
 
 TABLE = Table(
@@ -93,3 +93,12 @@ def test_a_name_cannot_end_its_cell_in_markdown() -> None:
     hostile = Table(word="t", title="*|", names=1, columns=("a",), rows=((Cell("x", "|\\|"),),))
     lines = as_markdown([hostile]).splitlines()
     assert (lines[0], lines[4]) == (r"**\*\|**", r"| \|\\\| |")
+
+
+def test_the_curves_of_runs_are_one_table() -> None:
+    found = figures(pool(), ["one", "two"])
+    rows = [[cell.value for cell in row] for row in curves([("a", found), ("b", found)]).rows]
+    # One of two samples of one of two problems is proved, all of them are judged.
+    assert [[*row[:3], *row[4:]] for row in rows] == [
+        [run, k, share, share, share, 2] for run in ("a", "b") for k, share in ((1, 0.25), (2, 0.5))
+    ]

@@ -1,0 +1,64 @@
+"""The proofs of a run in figures: their lengths, and how many different ones there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from farm.store.postgres import Engine, single
+
+# A line is proved by the program whose preamble is stored, so the spans are those of that program. LIMIT
+# keeps the planner from reading a whole table to hash it, as for the outcomes of lines.
+_PROOFS = """
+    WITH proofs AS (
+        SELECT CASE WHEN group_name IS NOT NULL THEN 'g' || group_name
+                    WHEN name <> '' THEN 'n' || name ELSE 'l' || manifest || ':' || line END AS problem,
+               sealed, (
+                   SELECT sum((span ->> 1)::integer - (span ->> 0)::integer)
+                   FROM json_array_elements(CASE preamble WHEN 'farm' THEN asked.fallback_submitted
+                       WHEN 'restated' THEN asked.restated_submitted ELSE asked.submitted END) AS span
+               ) AS characters
+        FROM jobs
+        JOIN LATERAL (
+            SELECT audit ->> 'sealed_sha256' AS sealed, preamble FROM verdicts
+            WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' AND cancelled IS NULL LIMIT 1
+        ) AS verdict ON true
+        JOIN LATERAL (SELECT * FROM checks WHERE id = jobs.check_id LIMIT 1) AS asked ON true
+        WHERE run_id = %(run_id)s
+    )
+    SELECT count(*) AS proofs, count(DISTINCT problem) AS solved, count(sealed) AS sealed,
+           count(DISTINCT (problem, sealed)) FILTER (WHERE sealed IS NOT NULL) AS distinct_proofs,
+           count(DISTINCT problem) FILTER (WHERE sealed IS NOT NULL) AS sealed_problems,
+           avg(characters)::float8 AS mean_characters,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY characters) AS median_characters
+    FROM proofs
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProofFigures:
+    """Figures of the proved lines of a run.
+
+    Characters are those of the program that are the submission's own, without the line's header
+    and statement. Of `sealed` lines the digest of the sealed module is known; two proofs of a problem are
+    distinct if their digests differ. `sealed_problems` have a sealed line.
+    """
+
+    proofs: int
+    solved: int
+    sealed: int
+    distinct_proofs: int
+    sealed_problems: int
+    mean_characters: float | None
+    median_characters: float | None
+
+    @property
+    def distinct_per_problem(self) -> float | None:
+        """The mean number of distinct proofs of a problem with one, None without one."""
+        return self.distinct_proofs / self.sealed_problems if self.sealed_problems else None
+
+
+def proof_figures(engine: Engine, run_id: str) -> ProofFigures:
+    """Return the figures of a run's proofs. Raises `ServerDown`."""
+    with single(engine) as cursor:
+        row = cursor.execute(_PROOFS, {"run_id": run_id}).fetchone()
+    return ProofFigures(**dict(row or {}))
