@@ -191,7 +191,7 @@ def figures(pool: LinePool, names: Sequence[str]) -> Figures:
     proved = _lines_of(pool, Outcome.PROVED)
     unknown = _unknown(pool)
     sampled = Counter(each.judged + each.unknown for each in problems)
-    usual = max(sampled, key=lambda number: (sampled[number], number))
+    usual = usual_samples(problems)
     judged = lines - unknown.lines
     return Figures(
         lines=lines,
@@ -216,6 +216,17 @@ def figures(pool: LinePool, names: Sequence[str]) -> Figures:
         costs=_costs(pool),
         slowest=_slowest(pool, names),
     )
+
+
+def usual_samples(problems: Iterable[Samples]) -> int:
+    """Return the number of lines that most of these problems have, the larger one of two."""
+    sampled = Counter(each.judged + each.unknown for each in problems)
+    return max(sampled, key=lambda number: (sampled[number], number))
+
+
+def pass_at(problems: Iterable[Samples], k: int) -> PassAt:
+    """Return pass@k of these problems, of which one or more have k lines."""
+    return _pass_at(problems, [k])[0]
 
 
 def _lines_of(pool: LinePool, verdict: str) -> int:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from farm.reports import svg, words
 from farm.reports.comparison import Comparison
 from farm.reports.curves import MOST_CURVES, Curve, curves
 from farm.reports.figures import Figures
+from farm.reports.rendering import rendered
 from farm.reports.report import RunFigures, RunsReport
 from farm.reports.svg import Caption, Point
 from farm.reports.tables import proofs
-from farm.version import VERSION
 
 #: The most rows of a long table, rows of a plot and flipped names on the page; `--json` has all.
 MOST_ROWS, MOST_PLOTTED, MOST_NAMES = 100, 12, 60
@@ -26,25 +22,14 @@ MOST_ROWS, MOST_PLOTTED, MOST_NAMES = 100, 12, 60
 
 def page(report: RunsReport, *, made_at: datetime) -> str:
     """Return the page; all foreign text in it is escaped."""
-    environment = Environment(
-        loader=PackageLoader("farm.reports", "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = resources.files("farm.reports").joinpath("page", "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return environment.get_template("report.html").render(
+    return rendered(
+        "report.html",
         report=report,
         total=report.total,
         words=words,
-        style=Markup(style),  # noqa: S704 - the farm's own file
-        style_digest=digest,
         plots={key: Markup(plot) for key, plot in _plots(report).items()},  # noqa: S704 - escaped by the writer
         made_at=made_at.strftime("%Y-%m-%d %H:%M %Z"),
         proofs=proofs(report.runs),
-        version=VERSION,
         most_rows=MOST_ROWS,
         most_names=MOST_NAMES,
         most_curves=MOST_CURVES,

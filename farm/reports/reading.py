@@ -5,7 +5,7 @@ Lines are counted into pools and not kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
@@ -137,3 +137,11 @@ class Reader:
             # An export may have replaced the file before it was opened, or since.
             now = self._queries.manifest(run_id, manifest.number)
             values.require({*manifest.fingerprints, *now.fingerprints})
+
+
+def require_distinct(runs: Sequence[StoredRun]) -> None:
+    """Raise `UsageError` when a run is given twice."""
+    ids = [run.id for run in runs]
+    for each in ids:
+        if ids.count(each) > 1:
+            raise UsageError(f"run {each} is given twice; its lines would count twice. Give each run once")

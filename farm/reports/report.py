@@ -11,7 +11,7 @@ from farm.reports.comparison import Comparison, compare
 from farm.reports.figures import Figures, figures
 from farm.reports.pairs import PairedTest, paired_tests
 from farm.reports.pools import LinePool
-from farm.reports.reading import Reader
+from farm.reports.reading import Reader, require_distinct
 from farm.store.proofs import ProofFigures, proof_figures
 from farm.store.queries import Queries, StoredRun
 
@@ -102,7 +102,7 @@ def report(
     Raises `UsageError` when a run is given twice or has no lines, no line has the field `by`, or the run
     `against` has no problem in common; `ManifestError` when the field cannot be read any more, `ServerDown`.
     """
-    _require_distinct([*runs, *([against] if against else [])])
+    require_distinct([*runs, *([against] if against else [])])
     reader = Reader(queries, by=by, several=len(runs) > 1)
     pools = [reader.read(run) for run in runs]
     reader.require_field()
@@ -123,13 +123,6 @@ def report(
         else _compared(reader.total, beside, names, against),
         pairs=paired_tests([(run.id, pool) for run, pool in zip(runs, pools, strict=True)]),
     )
-
-
-def _require_distinct(runs: Sequence[StoredRun]) -> None:
-    ids = [run.id for run in runs]
-    for each in ids:
-        if ids.count(each) > 1:
-            raise UsageError(f"run {each} is given twice; its lines would count twice. Give each run once")
 
 
 def _of_values(reader: Reader, names: Sequence[str]) -> Iterator[ValueFigures]:

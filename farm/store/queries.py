@@ -386,6 +386,14 @@ class Queries:
         )
         return [row["name"] for row in rows]
 
+    def environments_of(self, run_id: str) -> list[str]:
+        """Return the environments that the lines of a run name, in the order of the alphabet."""
+        rows = self._all(
+            "SELECT DISTINCT environment FROM jobs JOIN checks ON checks.id = check_id WHERE run_id = :run",
+            run=run_id,
+        )
+        return sorted(row["environment"] for row in rows)
+
     def runs(self, *, most: int = 20) -> list[StoredRun]:
         """Return the newest runs, newest first, without batches."""
         rows = self._all(
@@ -576,18 +584,6 @@ class Queries:
         with single(self.engine) as cursor:
             row = cursor.execute(_QUEUE_LENGTH, {"most": most}).fetchone()
         return 0 if row is None else int(row["n"])
-
-    def judged_by(self, run_id: str) -> list[str]:
-        """Return the environments that judged a run's lines, each with its toolchain, in order."""
-        rows = self._all(
-            """
-            SELECT DISTINCT environment, toolchain
-            FROM jobs JOIN checks ON checks.id = jobs.check_id JOIN verdicts ON verdicts.check_id = checks.id
-            WHERE run_id = :run_id ORDER BY environment, toolchain
-            """,
-            run_id=run_id,
-        )
-        return [f"{row['environment']}, {row['toolchain']}" for row in rows]
 
     def line(self, run_id: str, manifest: int, line: int) -> Judged:
         """Return one line of a manifest; raises `UnknownRun` when the run has no such line."""

@@ -192,3 +192,17 @@ def test_a_check_writes_the_sealed_module_of_a_proof(farm: Command, run: str, tm
     assert farm(*words, "--tier", "lean").returncode == 2
     assert farm("check", folder / "Challenge.lean", "--sealed", file).returncode == 4
     assert not file.exists()
+
+
+def test_a_leaderboard_links_to_a_bundle_of_each_problem_s_proof(
+    farm: Command, run: str, tmp_path: Path
+) -> None:
+    board = tmp_path / "board"
+    told = farm.json("leaderboard", run, "-o", board, "--bundles", "--model", "<b>mine")
+    assert told == {**json.loads((board / "leaderboard.json").read_text()), "schema": 1}
+    (row,) = told["rows"]
+    proofs = {each["problem"]: each["bundle"] for each in row["proofs"]}
+    assert proofs == {"swap": f"bundles/{run}/0-1", "one": None, "fair": f"bundles/{run}/0-6"}
+    page = (board / "index.html").read_text()
+    assert "<b>mine" not in page and f'href="bundles/{run}/0-1/README.md"' in page
+    assert "theorem swap" in (board / proofs["swap"] / "Challenge.lean").read_text()

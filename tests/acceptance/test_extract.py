@@ -259,6 +259,6 @@ def test_the_six_commands_of_the_page_lead_from_a_repository_to_a_page(
             assert {each["proof_status"] for each in lines(tmp_path / "shop.jsonl")} == {"completed"}
             run = farm.json("report")["runs"][0]["run"]
     board = json.loads((tmp_path / "board" / "leaderboard.json").read_text())
-    assert [(each["model"], each["solved"]) for each in board["rows"]] == [("the-authors", 6)]
+    assert [(each["model"], each["solved"]) for each in board["rows"]] == [("the authors", 6)]
     assert "100.0" in (tmp_path / "pass.tex").read_text()
     assert (tmp_path / "report.html").exists()
