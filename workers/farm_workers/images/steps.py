@@ -25,13 +25,17 @@ _MOST_STEPS, _MOST_TOGETHER, _MOST_WORD = 5000, 64, 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One tactic of a block: its bytes, its kind and first word, and how many blocks it stands in."""
+    """One tactic of a block: its bytes, its kind and first word, and how many blocks it stands in.
+
+    `block` is the first byte of the innermost of them.
+    """
 
     start: int
     end: int
     kind: str
     word: str
     depth: int
+    block: int
 
 
 def steps(frontend: Frontend, kinds: Kinds, proof: int) -> list[Step]:
@@ -45,17 +49,25 @@ def steps(frontend: Frontend, kinds: Kinds, proof: int) -> list[Step]:
         if kind in _BLOCKS:
             depth += 1
             tactics = elements(field(parts[_BLOCKS[kind]], 2))[::2]
-            found += [step for each in tactics if (step := _step(frontend, each, depth))]
+            first = (span(frontend.lean, node) or (0, 0))[0]
+            found += [step for each in tactics if (step := _step(frontend, each, depth, first))]
         todo += [(each, depth) for each in reversed(parts)]
     return sorted(found, key=lambda each: (each.start, -each.end))
 
 
-def _step(frontend: Frontend, tactic: int, depth: int) -> Step | None:
+def _step(frontend: Frontend, tactic: int, depth: int, block: int) -> Step | None:
     place = span(frontend.lean, tactic)
     if place is None:
         return None
     word = first_token(tactic) or ""
-    return Step(start=place[0], end=place[1], kind=kind_of(tactic), word=word[:_MOST_WORD], depth=depth)
+    return Step(
+        start=place[0],
+        end=place[1],
+        kind=kind_of(tactic),
+        word=word[:_MOST_WORD],
+        depth=depth,
+        block=block,
+    )
 
 
 def tokens(proof: int) -> int:
