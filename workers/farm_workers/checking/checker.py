@@ -33,9 +33,10 @@ from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, f
 from farm_workers.checking.statements import Statements
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.images.image import NoImage
-from farm_workers.images.protocol import ExtractAsked
+from farm_workers.images.protocol import ExtractAsked, OutlineAsked
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.extracted import NoExtract, read_extract
+from farm_workers.lean.outlined import NoOutline, Outline, read_outline
 from farm_workers.lean.way import FORKED, Question
 from farm_workers.sessions.sessions import Sessions
 
@@ -164,6 +165,21 @@ class Checker:
         if run.limit is not None or run.box_error is not None:
             raise NoExtract(f"the limit of {run.limit} was reached" if run.limit else str(run.box_error))
         return read_extract(left, source)
+
+    def outline(self, text: str, environment: LeanEnvironment, *, limits: Limits) -> Outline:
+        """Return where the commands, the proofs and the tactics of a file stand; it may have errors.
+
+        Raises NoOutline where the file's process did not write that.
+        """
+        question = Question.of(text, environment, limits, box.never)
+        asked = OutlineAsked(program=text, start=question.header_end)
+        try:
+            run, left = self._runner.outline(question, asked)
+        except (NoImage, BoxFailed) as error:
+            raise NoOutline(f"its header cannot be imported, or Lean not be forked: {error}") from error
+        if run.limit is not None or run.box_error is not None:
+            raise NoOutline(f"the limit of {run.limit} was reached" if run.limit else str(run.box_error))
+        return read_outline(left, text, question.header_end)
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""

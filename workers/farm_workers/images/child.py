@@ -33,6 +33,7 @@ from farm_workers.images.extracting import write_extract
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
+from farm_workers.images.outlining import write_outline
 from farm_workers.images.printing import printer
 from farm_workers.images.process import require
 from farm_workers.images.reading import read_in
@@ -83,6 +84,8 @@ def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> i
         return _read(frontend, asked["reading"])
     if "extracting" in asked:
         return write_extract(frontend, asked["extracting"])
+    if "outline" in asked:
+        return write_outline(frontend, asked["outline"])
     began = time.monotonic()
     status = _elaborate(frontend, asked, in_own_folder=place.namespaces or place.workshop is not None)
     if status == 0 and (banned := asked.get("banned")):

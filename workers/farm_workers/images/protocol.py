@@ -50,6 +50,8 @@ MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.
 READING_NAME, BANNED_NAME = "reading.json", "banned.json"
 #: The file with the declarations of an extracted file.
 EXTRACTED_NAME = "extracted.jsonl"
+#: The file with the outline of a file.
+OUTLINE_NAME = "outline.json"
 
 
 class SealAsked(TypedDict, total=False):
@@ -100,6 +102,13 @@ class ExtractAsked(TypedDict):
     costs: bool
 
 
+class OutlineAsked(TypedDict):
+    """The request of an outline: a file's text, and the end of its header in code points."""
+
+    program: str
+    start: int
+
+
 class Banned(TypedDict):
     """First tokens of tactics and kinds of syntax that the `submitted` spans of a program must not use."""
 
@@ -127,6 +136,7 @@ class Asked(TypedDict, total=False):
     goals: Sequence[float] | None
     reading: ReadAsked
     extracting: ExtractAsked
+    outline: OutlineAsked
     banned: Banned | None
     with_sealed: bool
     with_challenge: bool

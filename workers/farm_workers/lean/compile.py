@@ -22,7 +22,7 @@ from farm_workers.cache import Cache
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage, lean_image
 from farm_workers.images.images import Images
-from farm_workers.images.protocol import ExtractAsked, ReadAsked
+from farm_workers.images.protocol import ExtractAsked, OutlineAsked, ReadAsked
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
@@ -134,6 +134,11 @@ class LeanRunner:
         """Have a file elaborated, as `Forked.extract` does. Raises NoImage and BoxFailed."""
         with tracing.step("farm.extraction"):
             return self._forked.extract(question, asked)
+
+    def outline(self, question: Question, asked: OutlineAsked) -> tuple[Execution, bytes | None]:
+        """Have a file elaborated, as `Forked.outline` does. Raises NoImage and BoxFailed."""
+        with tracing.step("farm.outline"):
+            return self._forked.outline(question, asked)
 
     def _shared(self, question: Question, ask: Callable[[Question], Reply]) -> Reply:
         """Return the reply of a fork of a shared context, if the fork ends by itself.

@@ -69,6 +69,14 @@ class Forked:
         name = protocol.EXTRACTED_NAME
         return self._left(question, {"extracting": asked}, name, most_bytes=_EXTRACTED_BYTES)
 
+    def outline(self, question: Question, asked: protocol.OutlineAsked) -> tuple[Execution, bytes | None]:
+        """Return the run of a fork that elaborates a file, and the outline that it left.
+
+        Raises NoImage when this environment's Lean cannot be forked, and BoxFailed.
+        """
+        name = protocol.OUTLINE_NAME
+        return self._left(question, {"outline": asked}, name, most_bytes=_EXTRACTED_BYTES)
+
     def _left(
         self, question: Question, request: protocol.Asked, name: str, **most_bytes: int
     ) -> tuple[Execution, bytes | None]:
