@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,10 +37,10 @@ from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Verdict, judge
 from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
-from farm.manifest.lines import encoding_of
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
-from farm_workers.cli import bundling, datasets, environments, extracting
+from farm_workers.cli import bundling, datasets, environments, extracting, mending
+from farm_workers.cli.programs import program_text
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -89,6 +87,7 @@ def add_to(app: typer.Typer) -> None:
     bundling.add_to(app)
     datasets.add_to(app)
     extracting.add_to(app)
+    mending.add_to(app)
     environments.add_to(app)
 
 
@@ -244,8 +243,8 @@ def check_file(
         raise UsageError("--require-statement: no statement was given; name its file with --challenge")
     check = Check(
         limits=_limits(settings, timeout, cpu, memory_mib),
-        program=_text(file),
-        challenge=None if challenge is None else _challenge(_text(str(challenge))),
+        program=program_text(file),
+        challenge=None if challenge is None else _challenge(program_text(str(challenge))),
         assurance=Assurance(
             tier=tier,
             native=native,
@@ -315,19 +314,6 @@ def _challenge(program: str) -> Challenge:
             "--challenge: it contains no theorem; write the statement with `:= sorry` as its proof"
         )
     return Challenge(program=program, name=target.name)
-
-
-def _text(file: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}; give a Lean file, or - for standard input") from error
-    if (wrong := encoding_of(bare := data.removeprefix(codecs.BOM_UTF8))) is not None:
-        raise UsageError(f"{file}: {wrong.problem}; {wrong.remedy}")
-    try:
-        return bare.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
 
 
 def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> None:
