@@ -35,7 +35,7 @@ def read_extract(left: bytes | None, source: SourceFile) -> Extract:
                 left_out.append(_left_out(said))
             else:
                 theorems.append(_theorem(said, source))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise NoExtract("the file's own code wrote into the list of its declarations") from error
     raise NoExtract("Lean did not read the file to its end")
 
