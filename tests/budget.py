@@ -22,7 +22,7 @@ FILE = Path(__file__).parents[1] / "build" / "durations.json"
 #: Seconds of a folder, when its tests are spread over all processes of the run; and those of one test.
 FOLDERS: Mapping[str, float] = {"tests/unit": 60.0, "tests/integration": 240.0, "tests/acceptance": 480.0}
 TEST = 10.0
-MARGIN, TEST_MARGIN = 3.0, 10.0
+MARGIN, TEST_MARGIN = 3.0, 20.0
 _SLOWEST = 10
 
 
