@@ -25,7 +25,7 @@ def test_a_folder_and_a_test_may_exceed_their_budgets_as_a_busy_machine_makes_th
 
 
 def test_a_test_that_takes_far_too_long_is_named() -> None:
-    (found,) = excesses(**{"unit/test_a.py::one": 1.1 * TEST_MARGIN * TEST})
+    (found,) = excesses(4, **{"unit/test_a.py::one": 1.1 * TEST_MARGIN * TEST})
     assert found.startswith("tests/unit/test_a.py::one takes ")
 
 
