@@ -99,7 +99,16 @@ def blamed(porcelain: bytes) -> list[Change]:
 
 def _git(folder: Path, *words: str) -> bytes:
     settings = [part for each in _SETTINGS for part in ("-c", each)]
-    command = ["git", "--no-pager", "--no-replace-objects", *settings, "-C", str(folder), *words]
+    command = [
+        "git",
+        "--no-pager",
+        "--no-replace-objects",
+        "--literal-pathspecs",
+        *settings,
+        "-C",
+        str(folder),
+        *words,
+    ]
     inherited: Mapping[str, str] = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,9 +113,9 @@ class Journal:
         Returns the number of lines.
         """
         self._file.close()
-        made = self._output.with_name(f".{self._output.name}.new")
+        made = self._output.with_name(f".farm-{secrets.token_hex(8)}.new")
         count = 0
-        with made.open("wb") as file:
+        with made.open("xb") as file:
             for unit in self.units(files):
                 file.writelines(line + b"\n" for line in unit.lines)
                 count += len(unit.lines)
