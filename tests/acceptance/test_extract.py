@@ -262,3 +262,12 @@ def test_the_six_commands_of_the_page_lead_from_a_repository_to_a_page(
     assert [(each["model"], each["solved"]) for each in board["rows"]] == [("the authors", 6)]
     assert "100.0" in (tmp_path / "pass.tex").read_text()
     assert (tmp_path / "report.html").exists()
+
+
+def test_a_file_that_is_no_text_is_named_and_the_others_are_extracted(farm: Command, tmp_path: Path) -> None:
+    folder = project(tmp_path / "project", 2)
+    (folder / "Bad.lean").write_bytes(b"theorem \xff")
+    output = tmp_path / "lines.jsonl"
+    told = farm.json("extract", folder, "-o", output, status=3)
+    assert told["failed"] == [{"file": "Bad.lean", "why": "byte 8 is not UTF-8; save the file as UTF-8"}]
+    assert len(lines(output)) == told["lines"] == 12

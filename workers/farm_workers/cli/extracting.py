@@ -129,7 +129,7 @@ def _written(
     from farm.cli.terminal import trying
     from farm.datasets.history import require_repository
     from farm.datasets.journal import Journal
-    from farm_workers.machine.extraction import Extracting, root_of, source_of, sources
+    from farm_workers.machine.extraction import Extracting, root_of, sources
     from farm_workers.machine.opening import opened
 
     files = list(sources(path, module))
@@ -148,7 +148,7 @@ def _written(
             wanted=wanted,
             at_once=settings.concurrency,
         )
-        left = [each for each in files if not journal.has(each[0], wanted.digest(source_of(*each), chosen))]
+        left = [each for each in files if not work.is_finished(*each, journal)]
         with trying(len(left)) as done:
             for unit in work.units(left):
                 journal.add(unit)

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from farm.datasets.history import FileHistory, NoHistory, history
-from farm.datasets.journal import Unit, digest
+from farm.datasets.journal import Journal, Unit, digest
 from farm.datasets.theorem_formats import FORMATS
 from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, manifest_line
 from farm.errors import UsageError
@@ -79,11 +79,13 @@ def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
 
 
 def source_of(name: str, file: Path) -> SourceFile:
-    """Return a Lean file. Raises UsageError for one that cannot be read as text."""
+    """Return a Lean file. Raises NoExtract for one that cannot be read as text."""
     try:
         return SourceFile.of(PurePosixPath(name), file.read_bytes().decode())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: it cannot be read: {error}") from error
+    except OSError as error:
+        raise NoExtract(f"it cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise NoExtract(f"byte {error.start} is not UTF-8; save the file as UTF-8") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,18 +106,27 @@ class Extracting:
         left = threading.Event()
         of_files, of_lines = ThreadPoolExecutor(self.at_once), ThreadPoolExecutor(self.at_once)
         try:
-            yield from of_files.map(lambda each: self._unit(source_of(*each), left, of_lines), files)
+            yield from of_files.map(lambda each: self._unit(each[0], each[1], left, of_lines), files)
         finally:
             left.set()
             for pool in (of_files, of_lines):
                 pool.shutdown(cancel_futures=True)
 
-    def _unit(self, source: SourceFile, left: threading.Event, lines: Executor) -> Unit:
-        known = self.wanted.digest(source, self.environment)
+    def is_finished(self, name: str, file: Path, journal: Journal) -> bool:
+        """Return whether a file is finished as it is now."""
         try:
+            return journal.has(name, self.wanted.digest(source_of(name, file), self.environment))
+        except NoExtract:
+            return False
+
+    def _unit(self, name: str, file: Path, left: threading.Event, lines: Executor) -> Unit:
+        known = ""
+        try:
+            source = source_of(name, file)
+            known = self.wanted.digest(source, self.environment)
             extract = self._extract(source, left)
         except NoExtract as error:
-            return Unit(file=source.path, digest=known, facts={"failed": str(error)}, lines=())
+            return Unit(file=name, digest=known, facts={"failed": str(error)}, lines=())
         theorems, left_out = self._dated(source, extract)
         verdicts = list[Verdict | None]()
         if self.wanted.check:
