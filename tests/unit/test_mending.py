@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from farm_workers.lean.edits import Edit, edited
 from farm_workers.lean.outlined import NoOutline, Outline, Proof, Step, read_outline
 from farm_workers.mending.attempts import Hole, attempts
 from farm_workers.mending.reduction import reduced
 from farm_workers.mending.suggestions import suggested
-from farm_workers.mending.texts import Draft, Edit, edited, joined, without_step
+from farm_workers.mending.texts import Draft, joined, without_step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,9 +29,15 @@ def outline(**other: object) -> dict[str, object]:
     first, value, second = byte("theorem ü"), byte(":= by"), byte("theorem v")
     by, skip, trivial, behind = byte("by\n"), byte("skip"), byte("trivial"), byte("\n-- end")
     steps = [[skip, skip + 4, skip], [trivial, behind, skip]]
-    proof = {"name": "ü", "start": first, "value": value, "end": behind, "steps": steps}
+    proof = {"name": "ü", "start": first, "value": value, "end": behind, "tokens": 4, "steps": steps}
     assert by < skip
-    return {"commands": [[first, behind], [second, len(TEXT.encode()) - 1]], "proofs": [proof | other]}
+    commands = [command(first, behind), command(second, len(TEXT.encode()) - 1)]
+    return {"commands": commands, "proofs": [proof | other]}
+
+
+def command(start: int, end: int, **other: object) -> dict[str, object]:
+    told = {"declares": True, "is_note": False, "failed": False, "tokens": 9, "docs": []}
+    return {"start": start, "end": end, **told, **other}
 
 
 def read(said: object) -> Outline:
@@ -40,7 +47,7 @@ def read(said: object) -> Outline:
 def test_an_outline_has_the_offsets_of_a_text() -> None:
     found = read(outline())
     (proof,) = found.proofs
-    assert [TEXT[start:end][:9] for start, end in found.commands] == ["theorem ü", "theorem v"]
+    assert [TEXT[each.start : each.end][:9] for each in found.commands] == ["theorem ü", "theorem v"]
     assert TEXT[proof.value : proof.end] == ":= by\n  skip\n  trivial"
     assert TEXT[proof.end : proof.until] == "\n-- end\n"
     assert [TEXT[each.start : each.end] for each in proof.steps] == ["skip", "trivial"]
@@ -51,7 +58,7 @@ LIES: dict[str, object] = {
     "no object": [],
     "no places": {},
     "a place behind the text": outline(end=10_000),
-    "a place before the header's end": {"commands": [[0, 30]], "proofs": []},
+    "a place before the header's end": {"commands": [command(0, 30)], "proofs": []},
     "a place inside of a character": outline(value=byte("ü") + 1),
     "a negative place": outline(value=-1),
     "a place that is no number": outline(value="9"),
@@ -65,7 +72,10 @@ LIES: dict[str, object] = {
     "a tactic of two numbers": outline(steps=[[byte("skip"), byte("trivial")]]),
     "a name that is no text": outline(name=7),
     "commands in another order": {"commands": outline()["commands"][::-1], "proofs": []},  # type: ignore[index]
-    "too many commands": {"commands": [[8, 9]] * 100_001, "proofs": []},
+    "too many commands": {"commands": [command(8, 9)] * 100_001, "proofs": []},
+    "a command without tokens": {"commands": [command(8, 9, tokens=None)], "proofs": []},
+    "a doc comment elsewhere": {"commands": [command(8, 20, docs=[[15, 21]])], "proofs": []},
+    "doc comments in another order": {"commands": [command(8, 20, docs=[[15, 16], [9, 10]])], "proofs": []},
 }
 
 
@@ -147,7 +157,7 @@ def test_text_that_leans_parser_left_out_goes_with_its_proof() -> None:
     text = "theorem a : p := by x) y\n\ntheorem b : q := z\n"
     places = [(0, 14, 21, text.index("theorem b")), (text.index("theorem b"), 40, 44, len(text))]
     proofs = tuple(
-        Proof(name=name, start=start, value=value, end=end, until=until, steps=())
+        Proof(name=name, start=start, value=value, end=end, until=until, tokens=0, steps=())
         for name, (start, value, end, until) in zip("ab", places, strict=True)
     )
     draft = Draft(text, Outline(commands=(), proofs=proofs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -11,11 +12,13 @@ from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.kinds import Kind
+from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.datasets.catalogue import Dataset
     from farm.datasets.making import Copy, Wanted
+    from farm_workers.machine.abridging import Wanted as Contexts
     from farm_workers.machine.statements import TriedStatement
 
 #: Exit status when some statements do not compile.
@@ -93,6 +96,8 @@ def dataset(
     name_field: _NameField = "",
     header: _Header = "",
     match: _Match = "",
+    context: Context = "",
+    context_tokens: ContextTokens = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a manifest from a local copy of a public benchmark, for a model to fill in.
@@ -104,6 +109,7 @@ def dataset(
     from farm.cli import terminal
     from farm.datasets.making import Wanted, lines, read_copy, require_writable, write
 
+    contexts = contexts_wanted(context, context_tokens)
     generic = _Generic(statement=statement, name=name_field, header=header, match=match)
     known = _known(name, path, system, generic)
     wanted = Wanted(
@@ -117,6 +123,8 @@ def dataset(
     require_writable(output, path, force=force)
     found = read_copy(path, wanted)
     made = list(lines(found, wanted))
+    if contexts is not None:
+        made = _with_contexts(made, contexts, wanted)
     write(output, made)
     for note in found.notes:
         terminal.say(f"Note: {note}")
@@ -164,6 +172,34 @@ def _known(word: str, path: Path, system: str, given: _Generic) -> Dataset:
 
 def _splits(found: Copy) -> str:
     return ", ".join(f"{number} {split or 'problems'}" for split, number in found.splits.items())
+
+
+def _with_contexts(
+    made: Sequence[dict[str, object]], contexts: Contexts, wanted: Wanted
+) -> list[dict[str, object]]:
+    """Return lines with shorter contexts; raises UsageError where none has a context."""
+    from farm.cli.terminal import say, trying
+    from farm.errors import UsageError
+    from farm.settings import Settings
+    from farm_workers.machine.abridging import Abridging, told
+    from farm_workers.machine.opening import opened
+    from farm_workers.machine.statements import LIMITS
+
+    stated = list(dict.fromkeys((str(it.get("context") or ""), str(it["formal_statement"])) for it in made))
+    if wanted.system != Kind.LEAN or not any(context for context, _ in stated):
+        raise UsageError(
+            "--context: no line has a `context`; lines of miniCTX and of `farm extract` have one"
+        )
+    settings = Settings.load()
+    with opened(settings, concurrency=settings.concurrency) as machine, trying(len(stated)) as done:
+        machine.installed.require_any()
+        environment = machine.installed.lean(wanted.environment or settings.environment)
+        outline = partial(machine.checker.outline, environment=environment, limits=LIMITS)
+        abridging = Abridging(outline, contexts, at_once=settings.concurrency)
+        found = dict(zip(stated, abridging.shown(stated, done), strict=True))
+    say(told(found.values()))
+    keys = ((str(it.get("context") or ""), str(it["formal_statement"])) for it in made)
+    return [{**it, **found[key].fields(contexts)} for it, key in zip(made, keys, strict=True)]
 
 
 def _tried(found: Copy, wanted: Wanted) -> list[TriedStatement]:

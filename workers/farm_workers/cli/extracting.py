@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
 
 if TYPE_CHECKING:
     from farm.datasets.journal import Journal
@@ -57,6 +58,8 @@ def extract(
     dates: _Dates = False,
     since: _Since = None,
     check: _Check = False,
+    context: Context = "",
+    context_tokens: ContextTokens = None,
     resume: _Resume = False,
     force: _Force = False,
     environment: _Environment = None,
@@ -91,6 +94,7 @@ def extract(
         check=check,
         limits=Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory),
         environment=environment,
+        contexts=contexts_wanted(context, context_tokens),
     )
     _require_output(output, force=force)
     facts = _written(path, module, output, wanted, settings, resume=resume, force=force)
@@ -154,6 +158,7 @@ def _written(
                 journal.add(unit)
                 done()
         facts = _published(journal, [name for name, _ in files], output)
+        facts["abridged"] = wanted.contexts is not None
         return {**facts, "resumed": len(files) - len(left)}
 
 
@@ -170,6 +175,8 @@ def _published(journal: Journal, names: Sequence[str], output: Path) -> dict[str
         "failed": failed,
         "left_out": [{"file": name, **each} for name, told in whole for each in told["left_out"]],
         "unproved": [{"file": name, **each} for name, told in whole for each in told["unproved"]],
+        "states": sum(told["states"] for _, told in whole),
+        "not_shown": [{"file": name, **each} for name, told in whole for each in told["not_shown"]],
         "checked": any(told["checked"] for _, told in whole),
     }
 
@@ -179,10 +186,14 @@ def _print(facts: Mapping[str, Any]) -> None:
 
     _table("not extracted", facts["failed"], ("file", "why"))
     _table("left out", facts["left_out"], ("file", "name", "words"))
+    _table("without a shorter context", facts["not_shown"], ("file", "name", "why"))
     _table("not proved", facts["unproved"], ("file", "name", "reason", "detail"))
     if facts["checked"]:
         proved = facts["theorems"] - len(facts["unproved"])
         say(f"{proved} of {count(facts['theorems'], 'theorem')} are proved again")
+    if facts["abridged"]:
+        number = count(facts["theorems"], "statement")
+        say(f"{facts['states']} of {number} compile below their shorter contexts")
     said = f"Wrote {count(facts['lines'], 'line')} of {count(facts['files'], 'file')} into {facts['output']}"
     left = f"; left out {count(len(facts['left_out']), 'theorem')}" if facts["left_out"] else ""
     say(said + left)

@@ -15,8 +15,11 @@ from farm_workers.images.constants import THEOREM
 from farm_workers.images.elaborated import VALUES, Declared, Elaborated, ElaboratedFile
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.protocol import OUTLINE_NAME, OutlineAsked
-from farm_workers.images.steps import steps
+from farm_workers.images.steps import steps, tokens
 from farm_workers.images.syntax import nodes, span
+
+#: A doc comment of a declaration, and a comment that is a command.
+_DOC, _NOTE = "Lean.Parser.Command.docComment", "Lean.Parser.Command.moduleDoc"
 
 
 def write_outline(frontend: Frontend, asked: OutlineAsked) -> int:
@@ -32,12 +35,28 @@ def write_outline(frontend: Frontend, asked: OutlineAsked) -> int:
     theorems = [each for each in declared if tag(each.info) == THEOREM]
     found = (_proof(frontend, whole, each, theorems) for each in commands)
     outline = {
-        "commands": [(each.start, each.end) for each in commands],
+        "commands": [_command(frontend, whole, each, declared) for each in commands],
         "proofs": [each for each in found if each is not None],
     }
     with open(OUTLINE_NAME, "x", encoding="utf-8") as file:  # noqa: PTH123
         json.dump(outline, file)
     return 0
+
+
+def _command(
+    frontend: Frontend, whole: ElaboratedFile, command: Elaborated, declared: Sequence[Declared]
+) -> Mapping[str, object]:
+    docs = [each for each in nodes(command.syntax) if whole.kinds.of(each) == _DOC]
+    places = (span(frontend.lean, each) for each in docs)
+    return {
+        "start": command.start,
+        "end": command.end,
+        "declares": any(command.start <= each.start < command.end for each in declared),
+        "is_note": whole.kinds.of(command.syntax) == _NOTE,
+        "failed": command.error is not None,
+        "tokens": tokens(command.syntax) - sum(map(tokens, docs)),
+        "docs": [each for each in places if each is not None],
+    }
 
 
 def _proof(
@@ -55,5 +74,6 @@ def _proof(
         "start": command.start,
         "value": place[0],
         "end": place[1],
+        "tokens": tokens(value),
         "steps": [(each.start, each.end, each.block) for each in steps(frontend, whole.kinds, value)],
     }

@@ -34,11 +34,29 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """A command: its first character and its end, its doc comments, and its tokens without those of them.
+
+    `declares`: something in it has a place of its own, as declarations have; `is_note`: it is a comment that
+    Lean reads as a command; `failed`: Lean reports an error in it.
+    """
+
+    start: int
+    end: int
+    tokens: int
+    declares: bool
+    is_note: bool
+    failed: bool
+    docs: tuple[Span, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
     """The proof of a theorem: it begins at `value`, with ``:=`` or an equation, in a command from `start` on.
 
     `until` is where the next command begins: text behind `end` is white space and comments, or what Lean's
-    parser left out after an error. `steps` are in the order of the text, outer ones first.
+    parser left out after an error. `steps` are in the order of the text, outer ones first; `tokens` counts
+    the proof's.
     """
 
     name: str
@@ -46,6 +64,7 @@ class Proof:
     value: int
     end: int
     until: int
+    tokens: int
     steps: tuple[Step, ...]
 
 
@@ -53,7 +72,7 @@ class Proof:
 class Outline:
     """The places of a file, all offsets in code points: its commands below the header, and its proofs."""
 
-    commands: tuple[Span, ...]
+    commands: tuple[Command, ...]
     proofs: tuple[Proof, ...]
 
 
@@ -76,16 +95,32 @@ class _Reading:
         self._bytes = list(accumulate(sizes, initial=0))
 
     def outline(self, said: Mapping[str, Any]) -> Outline:
-        commands = [self._span(each) for each in _members(said["commands"])]
-        ends = [self._header_end, *(end for _, end in commands)]
-        if any(start < end for (start, _), end in zip(commands, ends, strict=False)):
+        commands = [self._command(each) for each in _members(said["commands"])]
+        ends = [self._header_end, *(each.end for each in commands)]
+        if any(each.start < end for each, end in zip(commands, ends, strict=False)):
             raise ValueError("commands out of order")
-        starts = [start for start, _ in commands]
+        starts = [each.start for each in commands]
         until = dict(zip(starts, [*starts[1:], len(self._text)], strict=False))
         proofs = tuple(self._proof(each, until) for each in _members(said["proofs"]))
         if any(before.until > after.start for before, after in pairwise(proofs)):
             raise ValueError("proofs out of order")
         return Outline(commands=tuple(commands), proofs=proofs)
+
+    def _command(self, said: Mapping[str, Any]) -> Command:
+        start, end = self._span((said["start"], said["end"]))
+        docs = tuple(self._span(each) for each in _members(said["docs"]))
+        ends = [start, *(last for _, last in docs)]
+        if any(first < last for (first, _), last in zip(docs, ends, strict=False)) or ends[-1] > end:
+            raise ValueError("a doc comment that is not in its command")
+        return Command(
+            start=start,
+            end=end,
+            tokens=_count(said["tokens"]),
+            declares=said["declares"] is True,
+            is_note=said["is_note"] is True,
+            failed=said["failed"] is True,
+            docs=docs,
+        )
 
     def _proof(self, said: Mapping[str, Any], until: Mapping[int, int]) -> Proof:
         start, value = self._span((said["start"], said["value"]))
@@ -94,7 +129,15 @@ class _Reading:
             raise ValueError("a proof that is in no command")
         steps = tuple(self._step(each, value, end) for each in _members(said["steps"]))
         name = storable(said["name"][:_MOST_NAME])
-        return Proof(name=name, start=start, value=value, end=end, until=until[start], steps=steps)
+        return Proof(
+            name=name,
+            start=start,
+            value=value,
+            end=end,
+            until=until[start],
+            tokens=_count(said["tokens"]),
+            steps=steps,
+        )
 
     def _step(self, said: Sequence[int], value: int, end: int) -> Step:
         start, last, block = *self._span(said[:2]), self._offset(said[2])
@@ -116,6 +159,12 @@ class _Reading:
         if offset > len(self._text) or (len(self._bytes) > 1 and self._bytes[offset] != byte):
             raise ValueError("a place that is not in the text")
         return offset
+
+
+def _count(said: object) -> int:
+    if type(said) is not int or not 0 <= said < 1 << 31:
+        raise ValueError("no number")
+    return said
 
 
 def _members(said: object) -> list[Any]:

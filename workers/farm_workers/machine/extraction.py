@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
@@ -26,6 +27,8 @@ from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.extracted import NoExtract
+from farm_workers.machine.abridging import Abridging, Shown
+from farm_workers.machine.abridging import Wanted as Contexts
 
 #: The folder of Lake's builds and downloads, and the file that describes a workspace.
 _LAKE, _LAKEFILE = ".lake", "lakefile.lean"
@@ -35,7 +38,7 @@ _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The options of an extraction, those of `farm extract`."""
+    """The options of an extraction, those of `farm extract`; `contexts` are the shorter ones to show."""
 
     format: str
     states: bool
@@ -46,6 +49,7 @@ class Wanted:
     check: bool
     limits: Limits
     environment: str | None
+    contexts: Contexts | None = None
 
     def digest(self, source: SourceFile, environment: LeanEnvironment) -> str:
         """Return the digest of everything that the lines of a file depend on."""
@@ -131,6 +135,7 @@ class Extracting:
         verdicts = list[Verdict | None]()
         if self.wanted.check:
             verdicts += lines.map(lambda each: self._judged(source, each, left), theorems)
+        shown = self._shown(source, theorems)
         judged = list(zip_longest(theorems, verdicts))
         facts = {
             "theorems": len(theorems),
@@ -140,10 +145,20 @@ class Extracting:
                 for it, verdict in judged
                 if verdict is not None and verdict.outcome is not Outcome.PROVED
             ],
+            "not_shown": [
+                {"name": it.user_name, "why": each.why}
+                for it, each in zip(theorems, shown, strict=False)
+                if each.text is None
+            ],
+            "states": sum(each.states for each in shown),
             "checked": self.wanted.check,
             "exited": extract.exited,
         }
-        encoded = [line for it, verdict in judged for line in self._lines(source, it, verdict)]
+        encoded = [
+            line
+            for (it, verdict), each in zip_longest(judged, shown)
+            for line in self._lines(source, it, verdict, each)
+        ]
         return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
 
     def _dated(self, source: SourceFile, extract: Extract) -> tuple[Sequence[Theorem], Sequence[LeftOut]]:
@@ -175,10 +190,24 @@ class Extracting:
             cancelled=left.is_set,
         )
 
-    def _lines(self, source: SourceFile, it: Theorem, verdict: Verdict | None) -> Iterator[bytes]:
+    def _shown(self, source: SourceFile, theorems: Sequence[Theorem]) -> list[Shown]:
+        """Return the shorter context of each theorem, if these are wanted."""
+        if self.wanted.contexts is None:
+            return []
+        outline = partial(self.checker.outline, environment=self.environment, limits=self.wanted.limits)
+        stated = [(source.part(0, it.start), source.part(it.start, it.proof)) for it in theorems]
+        return Abridging(outline, self.wanted.contexts).shown(stated)
+
+    def _lines(
+        self, source: SourceFile, it: Theorem, verdict: Verdict | None, shown: Shown | None
+    ) -> Iterator[bytes]:
+        more: dict[str, object] = {}
+        if shown is not None and self.wanted.contexts is not None:
+            more |= shown.fields(self.wanted.contexts)
+        if verdict is not None:
+            more["proof_status"] = verdict.proof_status
         for line in FORMATS[self.wanted.format](source, it, self.wanted.environment):
-            judged = {} if verdict is None else {"proof_status": verdict.proof_status}
-            yield json.dumps({**line, **judged}, ensure_ascii=False).encode("utf-8", "backslashreplace")
+            yield json.dumps({**line, **more}, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
     def _judged(self, source: SourceFile, it: Theorem, left: threading.Event) -> Verdict:
         """Return the verdict on a line, which is judged as a submitted line is."""

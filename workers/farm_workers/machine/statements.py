@@ -23,7 +23,7 @@ from farm_workers.systems.known import system
 from farm_workers.systems.system import Judge
 
 #: The limits of a statement: ample, since a slow statement is not wrong, and the first one loads the header.
-_LIMITS = Limits(wall_seconds=300.0, cpu_seconds=600.0, memory_mib=Limits().memory_mib)
+LIMITS = Limits(wall_seconds=300.0, cpu_seconds=600.0, memory_mib=Limits().memory_mib)
 #: The policy restricts submissions, not datasets.
 _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
@@ -117,7 +117,7 @@ def _tried(
     tier = environment.tiers[-1]
     check = Check(
         program=lines.unproved(challenge),
-        limits=_LIMITS,
+        limits=LIMITS,
         challenge=challenge,
         assurance=Assurance(tier=tier, policy=_NO_POLICY),
         submitted=(),

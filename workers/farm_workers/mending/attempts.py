@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm.judging.report import Goal
-from farm_workers.mending.texts import SORRY, Edit
+from farm_workers.lean.edits import SORRY, Edit
 
 CLOSED, ADMITTED = "closed", "sorry"
 

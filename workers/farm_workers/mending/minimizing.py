@@ -11,9 +11,9 @@ from farm.judging.messages import errors
 from farm.judging.report import Message, Report
 from farm.judging.verdict import Outcome
 from farm.lean_text.positions import line_and_column
+from farm_workers.lean.edits import SORRY
 from farm_workers.lean.outlined import Outline, Proof
 from farm_workers.mending.reduction import reduced
-from farm_workers.mending.texts import SORRY
 from farm_workers.mending.trials import BudgetSpent, Change, Mended, Trials, target_of
 
 LEFT_OUT = "left out"
@@ -122,7 +122,7 @@ def _has(part: _Part, line: int) -> bool:
 
 def _commands(text: str, outline: Outline) -> tuple[str, list[_Part]]:
     """Return the text above the first command, and each command up to the next."""
-    starts = [start for start, _ in outline.commands if start < len(text)]
+    starts = [each.start for each in outline.commands if each.start < len(text)]
     if not starts:
         return text, []
     parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

@@ -9,9 +9,10 @@ from farm.judging.messages import cause, errors
 from farm.judging.report import Message, Report
 from farm.judging.verdict import Outcome, Verdict
 from farm.lean_text.positions import Positions, line_and_column
+from farm_workers.lean.edits import edited
 from farm_workers.lean.outlined import Outline
 from farm_workers.mending.attempts import ADMITTED, Attempt, Hole, attempts
-from farm_workers.mending.texts import Draft, edited
+from farm_workers.mending.texts import Draft
 from farm_workers.mending.trials import BudgetSpent, Change, Mended, Trials, offsets
 
 #: The most errors of one proof that are tried.

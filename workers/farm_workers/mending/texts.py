@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from farm.assembly.challenge import Challenge
 from farm.lean_text.scanner import TokenKind, tokens
+from farm_workers.lean.edits import SORRY, Edit, edited
 from farm_workers.lean.outlined import Outline, Step
 
-#: The value of a theorem that is stated and not proved.
-SORRY = ":= sorry"
 _SEPARATOR = ";"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Edit:
-    """A part of a text, from offset to offset, and the text in its place."""
-
-    start: int
-    end: int
-    text: str = ""
-
-
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with edits that do not overlap."""
-    parts, at = list[str](), 0
-    for each in sorted(edits):
-        parts += [text[at : each.start], each.text]
-        at = each.end
-    return "".join([*parts, text[at:]])
 
 
 def joined(edits: Sequence[Edit], new: Edit) -> list[Edit] | None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from farm.judging.report import Message, Report
 from farm.judging.verdict import Outcome
 from farm.lean_text.positions import Positions, line_and_column
+from farm_workers.lean.edits import Edit, edited
 from farm_workers.lean.outlined import NoOutline, Proof, Step
 from farm_workers.mending.suggestions import suggested
-from farm_workers.mending.texts import Draft, Edit, edited, joined, without_step
+from farm_workers.mending.texts import Draft, joined, without_step
 from farm_workers.mending.trials import BudgetSpent, Change, Mended, Trials
 
 #: How often the tactics of a proof are tried: dropping one can make another needless.

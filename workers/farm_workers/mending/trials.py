@@ -18,8 +18,9 @@ from farm.limits import Limits
 from farm.task import Task
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.lean.edits import SORRY
 from farm_workers.lean.outlined import Outline
-from farm_workers.mending.texts import SORRY, Draft
+from farm_workers.mending.texts import Draft
 
 #: The policy restricts submissions: a user's own file is none.
 _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
