@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.outlined import Outline
-from farm_workers.machine.abridging import Abridging, Part, Setting, Shown, Wanted, latest
+from farm_workers.machine.abridging import Abridging, Outlined, Part, Setting, Shown, Wanted, latest
 
 from farm.limits import Limits
 from tests.acceptance.test_extract import project
@@ -66,7 +65,7 @@ theorem same : ∀ n : Nat, n = n
 #: The context of each setting, and whether it declares all that the statement speaks of.
 SETTINGS = {
     Setting.NONE: (HEAD + SCOPES + "open Nat in\n", False),
-    Setting.DEFINITIONS: (HEAD + SCOPES + BOTH + "open Nat in\n", False),
+    Setting.DEFINITIONS: (HEAD + SCOPES + BOTH + STATED.partition("theorem same")[0] + "open Nat in\n", True),
     Setting.STATEMENTS: (HEAD + SCOPES + BOTH + STATED + "open Nat in\n", True),
     Setting.NO_PROOFS: (
         CONTEXT.replace(":= by\n  constructor\n  · exact hp -- first\n  · exact hq", ":= sorry").replace(
@@ -76,8 +75,6 @@ SETTINGS = {
     ),
     Setting.FULL: (CONTEXT, True),
 }
-
-Outlined = Callable[[str], Outline]
 
 
 @pytest.fixture
@@ -106,9 +103,9 @@ def test_lines_of_one_file_share_its_outline_and_others_have_their_own(outline: 
     other = CONTEXT.replace("Shop", "Other")
     asked = list[str]()
 
-    def counted(text: str) -> Outline:
+    def counted(text: str, *, needs: bool = False) -> Outline:
         asked.append(text)
-        return outline(text)
+        return outline(text, needs=needs)
 
     lines = [(early, "theorem one : Both p p"), (CONTEXT, STATEMENT), (other, STATEMENT)]
     found = shown(counted, Setting.STATEMENTS, *lines)
@@ -116,6 +113,29 @@ def test_lines_of_one_file_share_its_outline_and_others_have_their_own(outline: 
     assert found[0].text == HEAD + SCOPES + BOTH + STATED[: STATED.index("def made")]
     assert "namespace Other" in (found[2].text or "")
     assert sum("exact hq" in each for each in asked) == 2  # the whole text of each file, once
+
+
+def test_a_theorem_is_shown_with_definitions_from_the_first_one_that_needs_it(outline: Outlined) -> None:
+    above = CONTEXT[: CONTEXT.index("def made")]
+    lines = [
+        (above, "theorem one : Both p p"),
+        (above, "theorem two : both p q = both p q"),
+        (CONTEXT, STATEMENT),
+    ]
+    found = shown(outline, Setting.DEFINITIONS, *lines)
+    assert ["theorem both" in (each.text or "") for each in found] == [False, False, True]
+    assert [each.states for each in found] == [True, False, True]
+
+
+def test_a_statement_is_not_taken_for_the_one_that_stands_there_in_another_line(outline: Outlined) -> None:
+    above = CONTEXT[: CONTEXT.index("theorem same")]
+    for setting in (Setting.DEFINITIONS, Setting.STATEMENTS):
+        lines = [
+            (above, "theorem same : Nope"),
+            (above, "theorem same : ∀ n : Nat, n = n"),
+            (CONTEXT, STATEMENT),
+        ]
+        assert [each.states for each in shown(outline, setting, *lines)] == [False, True, True]
 
 
 def test_the_first_declarations_are_cut_and_what_rests_on_them(outline: Outlined) -> None:
@@ -131,10 +151,10 @@ def test_the_first_declarations_are_cut_and_what_rests_on_them(outline: Outlined
 
 def test_the_latest_declarations_stay_up_to_the_first_that_is_too_long() -> None:
     given = [
-        Part(end=number, text=str(number), tokens=tokens, declares=declares)
+        Part(start=number, since=number, text=str(number), tokens=tokens, declares=declares)
         for number, (tokens, declares) in enumerate([(1, True), (2, False), (9, True), (3, True), (4, True)])
     ]
-    kept = {most: [each.end for each in latest(given, most)] for most in (0, 6, 9, 10, 17, 18, 19)}
+    kept = {most: [each.since for each in latest(given, most)] for most in (0, 6, 9, 10, 17, 18, 19)}
     assert kept == {
         0: [1],
         6: [1, 4],

@@ -166,13 +166,16 @@ class Checker:
             raise NoExtract(f"the limit of {run.limit} was reached" if run.limit else str(run.box_error))
         return read_extract(left, source)
 
-    def outline(self, text: str, environment: LeanEnvironment, *, limits: Limits) -> Outline:
+    def outline(
+        self, text: str, environment: LeanEnvironment, *, limits: Limits, needs: bool = False
+    ) -> Outline:
         """Return where the commands, the proofs and the tactics of a file stand; it may have errors.
 
+        With `needs` each command has the theorems that its declarations mention.
         Raises NoOutline where the file's process did not write that.
         """
         question = Question.of(text, environment, limits, box.never)
-        asked = OutlineAsked(program=text, start=question.header_end)
+        asked = OutlineAsked(program=text, start=question.header_end, needs=needs)
         try:
             run, left = self._runner.outline(question, asked)
         except (NoImage, BoxFailed) as error:

@@ -40,6 +40,10 @@ class Constants:
                     found[each] = None
         return list(found)
 
+    def mentioned(self, name: str, *, in_value: bool) -> Iterator[str]:
+        """Yield the constants of the file that the type of one mentions, or its value if `in_value`."""
+        return (each for each in self._of(self._own[name], with_value=in_value) if each in self._own)
+
     def axioms(self, name: str) -> frozenset[str]:
         """Return the axioms that a constant rests on."""
         known = self._axioms.get(name)
@@ -72,12 +76,12 @@ class Constants:
         found = self._lean.call(table.FIND, shared(self._kernel), shared(self._names[name]))
         return NOTHING if found == NOTHING else field(found, 0)
 
-    def _of(self, info: int, *, with_type: bool = True) -> Iterator[str]:
+    def _of(self, info: int, *, with_type: bool = True, with_value: bool = True) -> Iterator[str]:
         """Yield the constants in the value of a constant, and in its type."""
         # Of `ConstantInfo`, the value of its kind; of that, `ConstantVal` and the term.
         value = field(info, 0)
         terms = [field(field(value, 0), 2)] if with_type else []
-        terms += [field(value, 1)] if tag(info) in _VALUED else []
+        terms += [field(value, 1)] if with_value and tag(info) in _VALUED else []
         for term in terms:
             for name in elements(self._lean.call(table.USED_CONSTANTS, shared(term))):
                 said = self._said.get(name)  # the file's terms keep their names alive

@@ -103,10 +103,14 @@ class ExtractAsked(TypedDict):
 
 
 class OutlineAsked(TypedDict):
-    """The request of an outline: a file's text, and the end of its header in code points."""
+    """The request of an outline: a file's text, and the end of its header in code points.
+
+    With `needs` each command has the theorems that its declarations mention.
+    """
 
     program: str
     start: int
+    needs: bool
 
 
 class Banned(TypedDict):

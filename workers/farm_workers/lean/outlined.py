@@ -38,7 +38,8 @@ class Command:
     """A command: its first character and its end, its doc comments, and its tokens without those of them.
 
     `declares`: something in it has a place of its own, as declarations have; `is_note`: it is a comment that
-    Lean reads as a command; `failed`: Lean reports an error in it.
+    Lean reads as a command; `failed`: Lean reports an error in it. `needs` are the starts of theorems that
+    its declarations mention, if these were asked for.
     """
 
     start: int
@@ -48,6 +49,7 @@ class Command:
     is_note: bool
     failed: bool
     docs: tuple[Span, ...]
+    needs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +122,7 @@ class _Reading:
             is_note=said["is_note"] is True,
             failed=said["failed"] is True,
             docs=docs,
+            needs=tuple(map(self._offset, _members(said.get("needs", [])))),
         )
 
     def _proof(self, said: Mapping[str, Any], until: Mapping[int, int]) -> Proof:

@@ -7,10 +7,11 @@ where (`farm_workers.lean.outlined`). Commands that do not compile in the shorte
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from farm.assembly.challenge import challenge_to
 from farm.lean_text.header import header_end
@@ -23,12 +24,19 @@ _MOST_ROUNDS = 20
 _SORRY_TOKENS = 2
 
 
+class Outlined(Protocol):
+    """Returns the outline of a text; raises NoOutline."""
+
+    def __call__(self, text: str, *, needs: bool = False) -> Outline:
+        """Return the outline, with what its commands need if `needs`."""
+
+
 class Setting(StrEnum):
     """What a shorter context has, from the least to the whole."""
 
     #: Commands that declare nothing, such as `open`, `namespace` and `variable`.
     NONE = "none"
-    #: The same, and all declarations that are no theorems.
+    #: The same, all declarations that are no theorems, and the statements of the theorems that these need.
     DEFINITIONS = "definitions"
     #: The same, and theorems with `sorry` for their proofs.
     STATEMENTS = "statements"
@@ -41,13 +49,16 @@ class Setting(StrEnum):
         """Whether comments are part of it."""
         return self in (Setting.NO_PROOFS, Setting.FULL)
 
-    def keeps(self, command: Command, proof: Proof | None) -> bool:
-        """Return whether a command is part of it, given the proof of the theorem that it declares."""
+    @property
+    def keeps_theorems(self) -> bool:
+        """Whether the statements of all theorems are part of it."""
+        return self not in (Setting.NONE, Setting.DEFINITIONS)
+
+    def keeps(self, command: Command) -> bool:
+        """Return whether a command can be part of it."""
         if command.is_note and not self.keeps_comments:
             return False
-        if self is Setting.NONE:
-            return not command.declares
-        return proof is None or self is not Setting.DEFINITIONS
+        return self is not Setting.NONE or not command.declares
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,14 +78,12 @@ class Wanted:
 class Shown:
     """A shorter context, None where there is none, and why.
 
-    `states`: Lean elaborates the line's statement below it; `failed` counts the commands that were left out
-    because Lean reports errors in them.
+    `states`: Lean elaborates the line's statement below it.
     """
 
     text: str | None
     tokens: int = 0
     states: bool = False
-    failed: int = 0
     why: str = ""
 
     def fields(self, wanted: Wanted) -> dict[str, object]:
@@ -89,9 +98,14 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """A command of a shorter context; `end` is its end in the whole text."""
+    """A command of a shorter context, and its start in the whole text.
 
-    end: int
+    It is part of contexts that end at `since` in the whole text, or below: its own end, or that of the first
+    command that needs it.
+    """
+
+    start: int
+    since: int
     text: str
     tokens: int
     declares: bool
@@ -109,10 +123,30 @@ class _Line:
         return self.program[: self.cut]
 
 
-class Abridging:
-    """Makes the shorter contexts of lines in one environment; `outline` may raise NoOutline."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _File:
+    """A file, what is left of it, and the starts of the commands that compile below that."""
 
-    def __init__(self, outline: Callable[[str], Outline], wanted: Wanted, *, at_once: int = 1) -> None:
+    text: str
+    outline: Outline
+    head: str
+    parts: Sequence[Part]
+    stating: Set[int]
+
+    def states(self, command: Command, text: str) -> bool:
+        """Return whether a command, which mentions no theorem, states what a text with `sorry` states."""
+        proof = next((each for each in self.outline.proofs if each.start == command.start), None)
+        if proof is None or command.needs:
+            return False
+        stated = text.rstrip().removesuffix("sorry").rstrip().removesuffix(":=").rstrip()
+        return self.text[proof.start : proof.value].rstrip() == stated
+
+
+class Abridging:
+    """Makes the shorter contexts of lines in one environment."""
+
+    def __init__(self, outline: Outlined, wanted: Wanted, *, at_once: int = 1) -> None:
+        """Take the function that returns the outline of a text, with what its commands need if `needs`."""
         self._outline, self._wanted, self._at_once = outline, wanted, at_once
 
     def shown(self, lines: Sequence[tuple[str, str]], done: Callable[[], None] = lambda: None) -> list[Shown]:
@@ -139,48 +173,73 @@ class Abridging:
     ) -> Iterator[Shown]:
         """Yield the contexts of the lines whose contexts begin the one of `whole`."""
         try:
-            outline = self._outline(whole.program)
-            made = parts(whole.program, outline, self._wanted.setting)
-            head = _head(whole.context, outline, self._wanted.setting)
-            above = [each for each in made if each.end <= whole.cut]
-            kept, _ = self._compiling(head, above, "")
+            file = self._abridged(whole)
         except NoOutline as error:
             yield from (Shown(text=None, why=str(error)) for _ in members)
             return
         for number in members:
             line = lines[number]
             assert line is not None  # noqa: S101 - only those are in files
-            yield self._of_line(line, outline, head, kept, len(above) - len(kept))
+            yield self._of_line(line, file)
 
-    def _of_line(self, line: _Line, outline: Outline, head: str, kept: Sequence[Part], failed: int) -> Shown:
-        own = latest([each for each in kept if each.end <= line.cut], self._wanted.most_tokens)
-        lead = _lead(line, outline)
+    def _abridged(self, whole: _Line) -> _File:
+        """Return a file without what the setting leaves out, and which of its statements compile below it."""
+        setting, text = self._wanted.setting, whole.program
+        outline = self._outline(text, needs=not setting.keeps_theorems)
+        head, made = _head(whole.context, outline, setting), parts(text, outline, setting)
+        kept = self._compiling(head, made)
+        stated = list(kept)
+        if not setting.keeps_theorems:
+            theorems = {each.start for each in outline.proofs} - {each.start for each in kept}
+            more = [each for each in parts(text, outline, Setting.STATEMENTS) if each.start in theorems]
+            stated = sorted([*kept, *more], key=lambda each: each.start)
+        failing, _ = self._failing(head, stated) if len(stated) > len(kept) else (set[int](), False)
+        compiling = {each.start for number, each in enumerate(stated) if number not in failing}
+        return _File(text=text, outline=outline, head=head, parts=kept, stating=compiling)
+
+    def _of_line(self, line: _Line, file: _File) -> Shown:
+        own = next((each for each in file.outline.commands if each.end > line.cut), None)
+        lead = "" if own is None else line.program[own.start : line.cut]
+        above = [each for each in file.parts if each.since <= line.cut]
+        left: Sequence[Part] = latest(above, self._wanted.most_tokens)
+        stated = lead + line.program[line.cut :]
         try:
-            left, states = self._compiling(head, own, lead + line.program[line.cut :])
+            if own is not None and len(left) == len(above) and file.states(own, stated):
+                states = own.start in file.stating
+            else:
+                left = self._compiling(file.head, left)
+                states = not self._failing(file.head, left, stated)[1]
         except NoOutline as error:
             return Shown(text=None, why=str(error))
         return Shown(
-            text=head + "".join(each.text for each in left) + lead,
+            text=file.head + "".join(each.text for each in left) + lead,
             tokens=sum(each.tokens for each in left),
             states=states,
-            failed=failed + len(own) - len(left),
         )
 
-    def _compiling(self, head: str, given: Sequence[Part], tail: str) -> tuple[Sequence[Part], bool]:
-        """Return the parts that compile, one below the other, and whether the text below them does.
+    def _compiling(self, head: str, given: Sequence[Part]) -> Sequence[Part]:
+        """Return the parts that compile, one below the other.
 
         Raises NoOutline where Lean gives none, or where other parts fail time and again.
         """
         for _ in range(_MOST_ROUNDS):
-            starts = [len(head)]
-            for each in given:
-                starts.append(starts[-1] + len(each.text))
-            outline = self._outline(head + "".join(each.text for each in given) + tail)
-            failed = {bisect_right(starts, each.start) - 1 for each in outline.commands if each.failed}
-            if failed <= {len(given)}:
-                return given, not failed
-            given = [each for number, each in enumerate(given) if number not in failed]
+            failing, _ = self._failing(head, given)
+            if not failing:
+                return given
+            given = [each for number, each in enumerate(given) if number not in failing]
         raise NoOutline(f"commands of it still fail after {_MOST_ROUNDS} attempts")
+
+    def _failing(self, head: str, given: Sequence[Part], tail: str = "") -> tuple[set[int], bool]:
+        """Return the numbers of the parts in which Lean reports errors, and whether it does below them.
+
+        An error in the text above them is one of the number -1.
+        """
+        starts = [len(head)]
+        for each in given:
+            starts.append(starts[-1] + len(each.text))
+        outline = self._outline(head + "".join(each.text for each in given) + tail)
+        failing = {bisect_right(starts, each.start) - 1 for each in outline.commands if each.failed}
+        return failing - {len(given)}, len(given) in failing
 
 
 def told(found: Collection[Shown]) -> str:
@@ -194,14 +253,29 @@ def parts(text: str, outline: Outline, setting: Setting) -> list[Part]:
     """Return the commands of a text that a setting keeps, each with what it keeps of it."""
     proofs = {each.start: each for each in outline.proofs}
     starts = [*(each.start for each in outline.commands[1:]), len(text)]
+    since = {each.start: each.end for each in outline.commands}
+    if setting is Setting.DEFINITIONS:
+        since = _with_needed({start: end for start, end in since.items() if start not in proofs}, outline)
     return [
-        _part(text, command, proofs.get(command.start), until, setting)
+        _part(text, command, proofs.get(command.start), until, setting, since[command.start])
         for command, until in zip(outline.commands, starts, strict=False)
-        if setting.keeps(command, proofs.get(command.start))
+        if setting.keeps(command) and command.start in since
     ]
 
 
-def _part(text: str, command: Command, proof: Proof | None, until: int, setting: Setting) -> Part:
+def _with_needed(since: Mapping[int, int], outline: Outline) -> dict[int, int]:
+    """Return the starts of commands and of the theorems that they need, with the end from which they do."""
+    found, needs = dict(since), {each.start: each.needs for each in outline.commands}
+    for start, end in since.items():
+        todo = [start]
+        while todo:
+            new = [each for each in needs[todo.pop()] if each not in found]
+            found |= dict.fromkeys(new, end)
+            todo += new
+    return found
+
+
+def _part(text: str, command: Command, proof: Proof | None, until: int, setting: Setting, since: int) -> Part:
     edits, tokens = list[Edit](), command.tokens
     if proof is not None and setting is not Setting.FULL:
         edits.append(Edit(start=proof.value - command.start, end=proof.end - command.start, text=SORRY))
@@ -211,7 +285,7 @@ def _part(text: str, command: Command, proof: Proof | None, until: int, setting:
     own = edited(text[command.start : until if setting.keeps_comments else command.end], edits)
     if not setting.keeps_comments:
         own = own.strip() + "\n\n"
-    return Part(end=command.end, text=own, tokens=tokens, declares=command.declares)
+    return Part(start=command.start, since=since, text=own, tokens=tokens, declares=command.declares)
 
 
 def latest(given: Sequence[Part], most_tokens: int | None) -> list[Part]:
@@ -258,9 +332,3 @@ def _head(context: str, outline: Outline, setting: Setting) -> str:
     if not setting.keeps_comments:
         return context[: header_end(context)].rstrip() + "\n\n"
     return context[: outline.commands[0].start] if outline.commands else context
-
-
-def _lead(line: _Line, outline: Outline) -> str:
-    """Return the end of a context that belongs to the line's own theorem, such as `open Nat in`."""
-    around = next((each for each in outline.commands if each.start < line.cut < each.end), None)
-    return "" if around is None else line.program[around.start : line.cut]
