@@ -18,8 +18,16 @@ def header_end(program: str) -> int:
     space anywhere between, but doc comments belong to what follows. 0 for a program without a header. An
     import that does not end within the first `LONGEST_HEADER` characters is not part of the header.
     """
-    end = 0
-    words = _Words(program)
+    return _read(program)[0]
+
+
+def imports(program: str) -> tuple[str, ...]:
+    """Return the modules that the header of a program imports, in their order."""
+    return tuple(_read(program)[1])
+
+
+def _read(program: str) -> tuple[int, list[str]]:
+    end, modules, words = 0, list[str](), _Words(program)
     for first in ("module", "prelude"):
         if words.now == first:
             end = words.end
@@ -28,13 +36,14 @@ def header_end(program: str) -> int:
         while words.now in _MODIFIERS:
             words.go_on()
         if words.now != "import":
-            return end
+            return end, modules
         words.go_on()
         if words.now == "all":
             words.go_on()
         if not words.is_name:
-            return end
+            return end, modules
         end = words.end
+        modules.append(words.now)
         words.go_on()
 
 

@@ -139,6 +139,12 @@ class Checker:
         report = self._fallbacks.judged(candidate)
         return replace(report, negates=True) if check.task.kind is Kind.DISPROVE else report
 
+    def stated(
+        self, check: Check, environment: LeanEnvironment, *, cancelled: box.Cancelled = box.never
+    ) -> Report:
+        """Return the report of a statement alone, with its facts if Lean accepts it; no tactic is tried."""
+        return self._statements.stated(Candidate.of(check, environment, cancelled, None))
+
     def extract(
         self,
         source: SourceFile,

@@ -49,13 +49,13 @@ class Statements:
         read = screened(own)
         if read.text_error is not None or read.refused is not None:
             return replace(read, states=True)
-        report = replace(self._stated(own), states=True, hits=read.hits)
+        report = replace(self.stated(own), states=True, hits=read.hits)
         if judge(report).outcome is not Outcome.STATED:
             return report
         return self._tried(own, report)
 
-    def _stated(self, own: Candidate) -> Report:
-        """Return the report of the statement itself, with its context as a part of it."""
+    def stated(self, own: Candidate) -> Report:
+        """Return the report of the statement itself, with its context as a part of it; no tactic is tried."""
         with self._compiling.compiled(own.instead(replace(own.check, context_end=0))) as compiled:
             if not needs_seal(compiled.report, reads_open=True):
                 return compiled.report

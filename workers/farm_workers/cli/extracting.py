@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
+from farm_workers.cli.outputs import limits_of, require_output
 
 if TYPE_CHECKING:
     from farm.datasets.journal import Journal
@@ -75,15 +76,12 @@ def extract(
     """
     from farm.datasets.theorem_formats import FORMATS
     from farm.errors import UsageError
-    from farm.limits import CPU_PER_WALL, Limits, require_possible
     from farm.settings import Settings
     from farm_workers.machine.extraction import Wanted
 
     settings = Settings.load()
     if format_ not in FORMATS:
         raise UsageError(f"--format {format_}: choose one of {', '.join(FORMATS)}")
-    memory = settings.memory_mib if memory_mib is None else memory_mib
-    require_possible(wall_seconds=timeout, memory_mib=memory, cpu_seconds=None)
     wanted = Wanted(
         format=format_,
         states=states,
@@ -92,11 +90,11 @@ def extract(
         since=None if since is None else int(since.replace(tzinfo=UTC).timestamp()),
         most=most,
         check=check,
-        limits=Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory),
+        limits=limits_of(settings, timeout, memory_mib),
         environment=environment,
         contexts=contexts_wanted(context, context_tokens),
     )
-    _require_output(output, force=force)
+    require_output(output, path, suffix=".jsonl", force=force)
     facts = _written(path, module, output, wanted, settings, resume=resume, force=force)
     if as_json:
         print_json(**facts)
@@ -106,17 +104,6 @@ def extract(
         raise typer.Exit(SOME_UNJUDGED)
     if facts["unproved"]:
         raise typer.Exit(SOME_UNPROVED)
-
-
-def _require_output(output: Path, *, force: bool) -> None:
-    from farm.errors import UsageError
-
-    if not output.parent.is_dir():
-        raise UsageError(f"-o {output}: there is no folder {output.parent}; make it first")
-    if output.suffix != ".jsonl" or output.is_dir():
-        raise UsageError(f"-o {output}: give the name of a file that ends in .jsonl")
-    if output.exists() and not force:
-        raise UsageError(f"-o {output}: the file is there already; add --force to replace it")
 
 
 def _written(

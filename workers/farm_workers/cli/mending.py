@@ -12,10 +12,9 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm_workers.cli.outputs import limits_of, require_output, write_output
 
 if TYPE_CHECKING:
-    from farm.limits import Limits
-    from farm.settings import Settings
     from farm_workers.mending.trials import Mended, Trials
 
 #: Exit status where the text that comes out is not proved.
@@ -139,29 +138,6 @@ class _Files:
     _: KW_ONLY
     force: bool
 
-    def require(self) -> None:
-        """Raise UsageError for an output that must not be written."""
-        from farm.errors import UsageError
-
-        output = self.output
-        if not output.parent.is_dir():
-            raise UsageError(f"-o {output}: there is no folder {output.parent}; make it first")
-        if output.is_dir() or (output.exists() and self.given.exists() and output.samefile(self.given)):
-            raise UsageError(f"-o {output}: name another file than the one that is read; that one stays")
-        if output.exists() and not self.force:
-            raise UsageError(f"-o {output}: the file is there already; add --force to replace it")
-
-    def write(self, text: str) -> None:
-        """Write the output. Raises UsageError where it cannot be written."""
-        from farm.errors import UsageError
-        from farm.files import write_whole
-
-        try:
-            write_whole(self.output, text.encode())
-        except OSError as error:
-            said = f"-o {self.output}: {error.strerror}; name a file that can be written"
-            raise UsageError(said) from error
-
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
@@ -173,28 +149,19 @@ class _Budget:
     memory_mib: int | None
     environment: str | None
 
-    def limits(self, settings: Settings) -> Limits:
-        """Return the limits of each text. Raises UsageError for impossible ones."""
-        from farm.limits import CPU_PER_WALL, Limits, require_possible
-
-        memory = settings.memory_mib if self.memory_mib is None else self.memory_mib
-        require_possible(wall_seconds=self.timeout, memory_mib=memory)
-        cpu = CPU_PER_WALL * self.timeout
-        return Limits(wall_seconds=self.timeout, cpu_seconds=cpu, memory_mib=memory)
-
 
 def _run(files: _Files, make: _Make, budget: _Budget, *, as_json: bool, keeps_error: bool = False) -> None:
     """Make the new text of a file, write it, and end with the exit status of its verdict."""
     from farm.judging.verdict import Outcome
     from farm_workers.cli.programs import program_text
 
-    files.require()
+    require_output(files.output, files.given, force=files.force)
     text = program_text(str(files.given)).replace("\r\n", "\n")
     mended, facts = _made(text, make, budget)
     is_proved = mended.after.outcome is Outcome.PROVED
     is_written = is_proved or mended.text != text or (keeps_error and not mended.left)
     if is_written:
-        files.write(mended.text)
+        write_output(files.output, mended.text.encode())
     facts = {"file": str(files.given), "output": str(files.output) if is_written else None, **facts}
     if as_json:
         print_json(**facts)
@@ -215,7 +182,7 @@ def _made(text: str, make: _Make, budget: _Budget) -> tuple[Mended, dict[str, An
     from farm_workers.mending.trials import Trials
 
     settings = Settings.load()
-    limits = budget.limits(settings)
+    limits = limits_of(settings, budget.timeout, budget.memory_mib)
     with opened(settings) as machine, following("trying") as show:
         machine.installed.require_any()
         chosen = machine.installed.lean(budget.environment or settings.environment)

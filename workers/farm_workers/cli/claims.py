@@ -1,0 +1,165 @@
+"""The command `farm verify-repo`: judges the proofs in a folder against a benchmark's own statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.errors import UsageError
+from farm_workers.cli.outputs import limits_of, require_output, write_lines
+
+if TYPE_CHECKING:
+    from farm.datasets.claims import Claim
+    from farm_workers.machine.claims import Judged, Problem, Result, Verifying
+
+#: Exit status when a claim is not proved.
+NOT_PROVED = 4
+#: The most rows of the table; `--json` has all.
+_MOST = 60
+
+_Path = Annotated[Path, Argument(help="A Lean file, or a folder of them, such as a clone.")]
+_Against = Annotated[Path, Option("--against", help="The benchmark: a manifest, as of `farm dataset`.")]
+_Output = Annotated[Path, Option("--output", "-o", help="The manifest to write, .jsonl.")]
+_Module = Annotated[str, Option(help="Only files of this module pattern, such as 'Proofs.*'.")]
+_ByType = Annotated[
+    bool, Option("--by-type", help="Have Lean compare the statements of what has no pair by its text.")
+]
+_Environment = Annotated[str | None, Option(help="The Lean environment.", show_default=False)]
+_Timeout = Annotated[float, Option(help="Seconds that the check of a claim may take.")]
+_MemoryMib = Annotated[int | None, Option(help="MiB of memory that it may use.", show_default=False)]
+_Force = Annotated[bool, Option("--force", help="Replace the output if it is there already.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add `farm verify-repo` to the `farm` command."""
+    app.command(
+        "verify-repo", epilog="Example: farm verify-repo Proofs --against minif2f.jsonl -o claims.jsonl"
+    )(verify_repo)
+
+
+def verify_repo(
+    path: _Path,
+    against: _Against,
+    output: _Output,
+    module: _Module = "*",
+    by_type: _ByType = False,
+    environment: _Environment = None,
+    timeout: _Timeout = 60.0,
+    memory_mib: _MemoryMib = None,
+    force: _Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the theorems of Lean files that claim to prove a benchmark's problems.
+
+    Each is judged against the benchmark's own statement. The exit status is 0 when every claim is proved, 4
+    when one is not, and 3 when one could not be judged; problems without a claim are only named.
+    """
+    from farm.settings import Settings
+    from farm_workers.machine.claims import Result, Verifying
+    from farm_workers.machine.opening import opened
+
+    settings = Settings.load()
+    limits = limits_of(settings, timeout, memory_mib)
+    require_output(output, path, against, suffix=".jsonl", force=force)
+    problems, found = _problems(against), _found(path, module)
+    with opened(settings, concurrency=settings.concurrency) as machine:
+        machine.installed.require_any()
+        chosen = machine.installed.lean(environment or settings.environment)
+        verifying = Verifying(
+            checker=machine.checker, environment=chosen, limits=limits, at_once=settings.concurrency
+        )
+        judged = _judged(verifying, problems, found, by_type=by_type)
+        lines = [each.line(chosen, machine.checker.isolation) for each in judged]
+    write_lines(output, lines)
+    counts = Counter(each.result for each in judged)
+    if as_json:
+        print_json(output=str(output), theorems=len(found), **_facts(judged, counts))
+    else:
+        _print(judged, counts, output)
+    if counts[Result.UNJUDGED]:
+        raise typer.Exit(SOME_UNJUDGED)
+    if sum(counts.values()) > counts[Result.PROVED] + counts[Result.MISSING]:
+        raise typer.Exit(NOT_PROVED)
+
+
+def _problems(path: Path) -> list[Problem]:
+    """Return the problems of a manifest, each once. Raises ManifestError."""
+    import json
+
+    from farm.manifest.entries import entries
+    from farm.manifest.lines import opened, unmarked
+    from farm_workers.machine.claims import Problem
+
+    with opened(path) as lines:
+        given = [(number, line) for number, line in lines]
+    made, seen = list[Problem](), set[tuple[str, ...]]()
+    texts = dict(given)
+    for each in entries(str(path), given, may_lack_answer=True):
+        if isinstance(each, Exception):
+            raise each
+        key = each.name, each.header, each.context, each.formal_statement
+        if each.formal_statement.strip() and key not in seen:
+            seen.add(key)
+            made.append(Problem(fields=json.loads(unmarked(each.line, texts[each.line])), entry=each))
+    if not made:
+        raise UsageError(f"--against {path}: no line has a formal_statement; give a benchmark's manifest")
+    return made
+
+
+def _found(path: Path, module: str) -> list[Claim]:
+    """Return the theorems of the Lean files of a path. Raises UsageError for a path without files."""
+    from farm.cli.terminal import say
+    from farm.datasets.claims import Claim, claims
+    from farm_workers.lean.extracted import NoExtract
+    from farm_workers.machine.extraction import source_of, sources
+
+    found = list[Claim]()
+    for name, file in sources(path, module):
+        try:
+            found += claims(name, source_of(name, file).text)
+        except NoExtract as error:
+            say(f"Note: {name} was not read: {error}")
+    return found
+
+
+def _judged(
+    verifying: Verifying, problems: Sequence[Problem], found: Sequence[Claim], *, by_type: bool
+) -> list[Judged]:
+    from farm.cli.terminal import trying
+
+    made = verifying.paired(problems, found, by_type=by_type)
+    with trying(len(problems)) as done:
+        return list(verifying.judged(problems, made, done))
+
+
+def _facts(judged: Sequence[Judged], counts: Counter[Result]) -> dict[str, Any]:
+    return {
+        "problems": len(judged),
+        "counts": {str(result): number for result, number in counts.items()},
+        "claims": [{"problem": each.problem.entry.name, **each.claim()} for each in judged],
+    }
+
+
+def _print(judged: Sequence[Judged], counts: Counter[Result], output: Path) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from farm.cli.terminal import count, out, say, visible
+    from farm_workers.machine.claims import Result
+
+    claimed = [each for each in judged if each.result is not Result.MISSING]
+    table = Table("problem", "result", "claim", "paired by", "more")
+    for each in claimed[:_MOST]:
+        table.add_row(*(Text(visible(cell)) for cell in each.cells()))
+    if claimed:
+        out.print(table)
+    if len(claimed) > _MOST:
+        say(f"{count(len(claimed) - _MOST, 'more claim')}: --json has all")
+    say(", ".join(f"{counts[result]} {result}" for result in Result if counts[result]))
+    say(f"Wrote {count(len(judged), 'line')} into {output}")

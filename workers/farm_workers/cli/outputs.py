@@ -1,0 +1,52 @@
+"""Command step, outputs: what commands that write a file on this machine have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farm.errors import UsageError
+
+if TYPE_CHECKING:
+    from farm.limits import Limits
+    from farm.settings import Settings
+
+
+def require_output(output: Path, *given: Path, suffix: str = "", force: bool) -> None:
+    """Raise UsageError for an output that must not be written: one of the files that are read, or another."""
+    if not output.parent.is_dir():
+        raise UsageError(f"-o {output}: there is no folder {output.parent}; make it first")
+    if output.is_dir() or (suffix and output.suffix != suffix):
+        ending = f" that ends in {suffix}" if suffix else ""
+        raise UsageError(f"-o {output}: give the name of a file{ending}")
+    if output.exists() and any(each.exists() and output.samefile(each) for each in given):
+        raise UsageError(f"-o {output}: name another file than the one that is read; that one stays")
+    if output.exists() and not force:
+        raise UsageError(f"-o {output}: the file is there already; add --force to replace it")
+
+
+def write_output(output: Path, content: bytes) -> None:
+    """Write a file, whole or not at all. Raises UsageError where it cannot be written."""
+    from farm.files import write_whole
+
+    try:
+        write_whole(output, content)
+    except OSError as error:
+        raise UsageError(f"-o {output}: {error.strerror}; name a file that can be written") from error
+
+
+def write_lines(output: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Write objects as lines of JSON. Raises UsageError."""
+    text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in lines)
+    write_output(output, text.encode("utf-8", "backslashreplace"))
+
+
+def limits_of(settings: Settings, timeout: float, memory_mib: int | None) -> Limits:
+    """Return the limits of options, the memory of the settings by default. Raises UsageError."""
+    from farm.limits import CPU_PER_WALL, Limits, require_possible
+
+    memory = settings.memory_mib if memory_mib is None else memory_mib
+    require_possible(wall_seconds=timeout, memory_mib=memory)
+    return Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory)

@@ -1,0 +1,307 @@
+"""Claims step: judges the theorems that claim to prove a benchmark's problems, on this machine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from farm.assembly.challenge import Challenge, challenge_to
+from farm.datasets.claims import Asked, Claim, Pair, PairedBy, left, pairs
+from farm.judging.assurance import Assurance
+from farm.judging.forgeable import is_forgeable
+from farm.judging.job import Check
+from farm.judging.report import Report
+from farm.judging.reward import worth
+from farm.judging.verdict import Outcome, Reason, Verdict, judge
+from farm.lean_text.header import imports
+from farm.lean_text.scanner import sorry_tokens
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+from farm.task import Task
+from farm.version import VERSION
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
+from farm_workers.lean.edits import Edit, edited
+from farm_workers.lean.outlined import NoOutline
+
+_RESTING = frozenset({Reason.HAS_SORRY, Reason.AXIOM, Reason.NATIVE_DECIDE})
+#: The weakness of a proof that was judged on a machine whose isolation a proof may have overcome.
+_FORGEABLE = "forgeable"
+#: The field of a line for a program that is judged as it is, and that for an answer, which is put below the
+#: benchmark's own header.
+AS_IT_IS, AS_ANSWER = "predicted_proof", "generation"
+
+
+class Result(StrEnum):
+    """What became of the claims to a problem, the best first."""
+
+    PROVED = "proved"
+    RESTS_ON = "rests on"
+    OTHER_STATEMENT = "another statement"
+    NOT_PROVED = "not proved"
+    UNJUDGED = "not judged"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """A line of a benchmark: its own fields, and the same validated."""
+
+    fields: Mapping[str, Any]
+    entry: Entry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A problem with the best of its claims, and the report on that; `detail` says more of the result.
+
+    `text` is the text that was judged, and `field` the field of a line in which it was.
+    """
+
+    problem: Problem
+    result: Result
+    pair: Pair | None = None
+    report: Report | None = None
+    text: str = ""
+    field: str = AS_IT_IS
+    detail: str = ""
+    others: int = 0
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Return the cells of a table's row: problem, result, place of the claim, what pairs them, more."""
+        place, by = ("", "") if self.pair is None else (self.pair.claim.place, str(self.pair.by))
+        return self.problem.entry.name, self.result, place, by, self.detail.partition("\n")[0]
+
+    def claim(self) -> dict[str, object]:
+        """Return the facts of the claim."""
+        if self.pair is None:
+            return {"result": self.result}
+        return {
+            "result": self.result,
+            "detail": self.detail,
+            "file": self.pair.claim.file,
+            "line": self.pair.claim.line,
+            "name": self.pair.claim.name,
+            "paired_by": self.pair.by,
+            "other_claims": self.others,
+        }
+
+    def line(self, environment: LeanEnvironment, isolation: str) -> dict[str, object]:
+        """Return the problem as a line with its claim, the text of that, and the farm's verdict."""
+        told = {**self.problem.fields, "claim": self.claim()}
+        if self.pair is None or self.report is None:
+            return told
+        audit, verdict = self.report.audit, judge(self.report)
+        told |= {self.field: self.text, "proof_status": verdict.proof_status}
+        told["farm"] = {
+            "verdict": verdict.outcome,
+            "reason": verdict.reason,
+            "detail": verdict.detail,
+            "tier": self.report.tier,
+            "trusts": list(self.report.trusts),
+            "axioms": [] if audit is None else list(audit.axioms),
+            "sealed_sha256": None if audit is None else audit.sealed_sha256,
+            "environment": environment.name,
+            "environment_digest": environment.digest,
+            "isolation": isolation,
+            "forgeable": is_forgeable(isolation),
+            "farm_version": VERSION,
+        }
+        return told
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verifying:
+    """Judges claims in one environment, several at once."""
+
+    checker: Checker
+    environment: LeanEnvironment
+    limits: Limits
+    at_once: int
+
+    def paired(self, problems: Sequence[Problem], found: Sequence[Claim], *, by_type: bool) -> list[Pair]:
+        """Return the claims to each problem; with `by_type` also those that only Lean finds to state it."""
+        asked = [
+            Asked.of(number, each.entry.name, each.entry.formal_statement)
+            for number, each in enumerate(problems)
+        ]
+        made = pairs(asked, found)
+        if not by_type:
+            return made
+        open_problems, others = left(asked, found, made)
+        if not open_problems or not others:
+            return made
+        digests = self._digests([_stated(each) for each in others])
+        asks = self._digests([_challenge(problems[each.number].entry) for each in open_problems])
+        return made + [
+            Pair(number=problem.number, claim=claim, by=PairedBy.TYPE)
+            for problem, asks_for in zip(open_problems, asks, strict=True)
+            for claim, states in zip(others, digests, strict=True)
+            if asks_for is not None and asks_for == states
+        ]
+
+    def judged(
+        self, problems: Sequence[Problem], made: Sequence[Pair], done: Callable[[], None]
+    ) -> Iterator[Judged]:
+        """Yield each problem with the best of its claims, in the order given, and call `done` after each.
+
+        A caller that closes the iterator early waits for no check: the running ones are cancelled.
+        """
+        of_problem: dict[int, list[Pair]] = {}
+        for pair in made:
+            of_problem.setdefault(pair.number, []).append(pair)
+        gone, pool = threading.Event(), ThreadPoolExecutor(self.at_once)
+
+        def best(number: int) -> Judged:
+            return self._best(problems[number], of_problem.get(number, []), gone)
+
+        try:
+            for each in pool.map(best, range(len(problems))):
+                done()
+                yield each
+        finally:
+            gone.set()
+            pool.shutdown(cancel_futures=True)
+
+    def _best(self, problem: Problem, made: Sequence[Pair], gone: threading.Event) -> Judged:
+        found = list[Judged]()
+        for pair in made:
+            found.append(self._judged(problem, pair, gone))
+            if found[-1].result is Result.PROVED:
+                break
+        order = list(Result)
+        best = min(found, key=lambda each: order.index(each.result), default=None)
+        if best is None:
+            return Judged(problem=problem, result=Result.MISSING)
+        return replace(best, others=len(made) - 1)
+
+    def _judged(self, problem: Problem, pair: Pair, gone: threading.Event) -> Judged:
+        """Return what became of a claim.
+
+        The file's text is judged as it is; then, until a proof is found, without the faults above the
+        theorem, and as a model's answer below the benchmark's own header.
+        """
+        claim, lacking = pair.claim, self._lacking(pair.claim.text)
+        first = self._as_it_is(problem, claim.text, gone)
+        for text, field, report in () if _is_proved(first) else self._otherwise(problem, claim, gone):
+            if _is_proved(report):
+                return replace(self._told(problem, pair, report), field=field, text=text)
+        told = replace(self._told(problem, pair, first), text=claim.text)
+        if told.result is Result.NOT_PROVED and lacking:
+            said = f"it imports {', '.join(lacking[:3])}, which the environment lacks"
+            return replace(told, result=Result.UNJUDGED, detail=said)
+        return told
+
+    def _otherwise(
+        self, problem: Problem, claim: Claim, gone: threading.Event
+    ) -> Iterator[tuple[str, str, Report]]:
+        """Yield other texts of a claim with the field that each is for, and the report on it."""
+        cleaned = "" if self._lacking(claim.text) else self._without_faults(claim)
+        if cleaned:
+            yield cleaned, AS_IT_IS, self._as_it_is(problem, cleaned, gone)
+        for text in filter(None, (claim.text, cleaned)):
+            yield text, AS_ANSWER, self._checked(_filled(problem, AS_ANSWER, text), gone)
+
+    def _as_it_is(self, problem: Problem, text: str, gone: threading.Event) -> Report:
+        return self._checked(_filled(problem, AS_IT_IS, text), gone)
+
+    def _told(self, problem: Problem, pair: Pair, report: Report) -> Judged:
+        result, detail = self._result(report, judge(report))
+        return Judged(problem=problem, result=result, pair=pair, report=report, detail=detail)
+
+    def _checked(self, entry: Entry, gone: threading.Event) -> Report:
+        check = check_of(entry, self.limits, self._assurance())
+        return self.checker.check(check, self.environment, cancelled=gone.is_set)
+
+    def _assurance(self) -> Assurance:
+        return Assurance(tier=self.environment.tiers[0])
+
+    def _without_faults(self, claim: Claim) -> str:
+        """Return the text of a claim without the open theorems and the faulty commands above it.
+
+        "" where there are none.
+        """
+        try:
+            outline = self.checker.outline(claim.text, self.environment, limits=self.limits)
+        except NoOutline:
+            return ""
+        theorems = {each.start for each in outline.proofs}
+        faulty = [
+            Edit(start=each.start, end=each.end)
+            for each in outline.commands[:-1]
+            if each.failed or (each.start in theorems and sorry_tokens(claim.text[each.start : each.end]))
+        ]
+        return edited(claim.text, faulty) if faulty else ""
+
+    def _result(self, report: Report, verdict: Verdict) -> tuple[Result, str]:
+        """Return what became of a claim, and more about it."""
+        detail = verdict.detail
+        if verdict.outcome is Outcome.PROVED:
+            weaker = worth(
+                verdict.outcome,
+                tier=report.tier,
+                statement=report.statement,
+                trusts=report.trusts,
+                isolation=self.checker.isolation,
+            ).weaker
+            if set(weaker) <= {_FORGEABLE}:
+                return Result.PROVED, "the isolation of this machine is weak" if weaker else ""
+            return Result.RESTS_ON, ", ".join([*report.trusts, *report.rests_on_sorry_of]) or detail
+        if verdict.outcome is Outcome.JUDGE_ERROR:
+            return Result.UNJUDGED, detail
+        if verdict.reason is Reason.STATEMENT_MISMATCH:
+            return Result.OTHER_STATEMENT, detail
+        return Result.RESTS_ON if verdict.reason in _RESTING else Result.NOT_PROVED, detail
+
+    def _lacking(self, text: str) -> list[str]:
+        """Return the modules that a text imports and that the environment does not have."""
+        environment = self.environment
+        folders = [*map(Path, environment.lean_path), own_folder(Path(environment.lean[0])) / "lib" / "lean"]
+        return [
+            each
+            for each in imports(text)
+            if not any((folder / f"{each.replace('.', '/')}.olean").exists() for folder in folders)
+        ]
+
+    def _digests(self, stated: Sequence[Challenge | None]) -> list[str | None]:
+        """Return the digest of each statement's type, None for one that Lean refuses."""
+        with ThreadPoolExecutor(self.at_once) as pool:
+            return list(pool.map(self._digest, stated))
+
+    def _digest(self, stated: Challenge | None) -> str | None:
+        if stated is None or self._lacking(stated.program):
+            return None
+        check = Check(
+            program=stated.program,
+            limits=self.limits,
+            submitted=(),
+            challenge=stated,
+            assurance=self._assurance(),
+            task=Task(task="statement"),
+        )
+        audit = self.checker.stated(check, self.environment).audit
+        return None if audit is None or audit.stated is None else audit.stated.type_sha256
+
+
+def _filled(problem: Problem, field: str, text: str) -> Entry:
+    """Return the line of a problem with a text for its answer, in one of two fields."""
+    whole, answer = (text, "") if field == AS_IT_IS else ("", text)
+    return replace(problem.entry, lacks_answer=False, predicted_proof=whole, generation=answer)
+
+
+def _is_proved(report: Report) -> bool:
+    return judge(report).outcome is Outcome.PROVED
+
+
+def _stated(claim: Claim) -> Challenge | None:
+    return Challenge(program=claim.stated, name=claim.name) if claim.stated else None
+
+
+def _challenge(entry: Entry) -> Challenge | None:
+    return challenge_to(entry.header, entry.formal_statement, entry.context)
