@@ -19,13 +19,13 @@ from farm.lean_text.scanner import code_tokens
 _THEOREMS = frozenset({"theorem", "lemma"})
 #: The most claims to one problem that are judged.
 MOST_CLAIMS = 8
-#: What a problem and a claim may have in common: a name, or the tokens of a signature.
+#: A common property of a problem and a claim: a name, or the tokens of a signature.
 Key = str | tuple[str, ...]
 _ODD = re.compile(r"[\W_]+")
 
 
 class PairedBy(StrEnum):
-    """What a claim and a problem have in common, the strongest first."""
+    """The common property of a claim and a problem, the strongest first."""
 
     NAME = "name"
     LAST_NAME = "last part of the name"
@@ -86,7 +86,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """A claim to a problem, given by its number, and what they have in common."""
+    """A claim to a problem, given by its number, and their common property."""
 
     number: int
     claim: Claim
@@ -162,7 +162,7 @@ def _of_file(claim: Claim) -> Iterable[Key]:
     return [_spelled(PurePosixPath(claim.file).stem)] if claim.is_last else []
 
 
-#: What can be in common, with the keys of a problem and those of a claim.
+#: The common properties, with the keys of a problem and those of a claim.
 _WAYS: tuple[tuple[PairedBy, Callable[[Asked], Iterable[Key]], Callable[[Claim], Iterable[Key]]], ...] = (
     (PairedBy.NAME, lambda it: it.names, lambda it: [it.name]),
     (PairedBy.LAST_NAME, lambda it: map(_last, it.names), lambda it: [_last(it.name)]),

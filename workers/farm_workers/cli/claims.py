@@ -28,7 +28,7 @@ _Against = Annotated[Path, Option("--against", help="The benchmark: a manifest, 
 _Output = Annotated[Path, Option("--output", "-o", help="The manifest to write, .jsonl.")]
 _Module = Annotated[str, Option(help="Only files of this module pattern, such as 'Proofs.*'.")]
 _ByType = Annotated[
-    bool, Option("--by-type", help="Have Lean compare the statements of what has no pair by its text.")
+    bool, Option("--by-type", help="Have Lean compare statements that have no pair by name or text.")
 ]
 _Environment = Annotated[str | None, Option(help="The Lean environment.", show_default=False)]
 _Timeout = Annotated[float, Option(help="Seconds that the check of a claim may take.")]

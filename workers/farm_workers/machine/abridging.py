@@ -1,7 +1,7 @@
 """Abridging step: makes shorter contexts of lines, and has Lean elaborate each.
 
-A model is shown the shorter one; its proof is still judged below the whole context. Lean says what stands
-where (`farm_workers.lean.outlined`). Commands that do not compile in the shorter text are left out of it.
+A model is shown the shorter one; its proof is still judged below the whole context. Lean gives the places of
+commands (`farm_workers.lean.outlined`). A command that does not compile in the shorter text is removed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Outlined(Protocol):
     """Returns the outline of a text; raises NoOutline."""
 
     def __call__(self, text: str, *, needs: bool = False) -> Outline:
-        """Return the outline, with what its commands need if `needs`."""
+        """Return the outline, with the needs of its commands if `needs`."""
 
 
 class Setting(StrEnum):
-    """What a shorter context has, from the least to the whole."""
+    """The content of a shorter context, from the least to the whole."""
 
     #: Commands that declare nothing, such as `open`, `namespace` and `variable`.
     NONE = "none"
@@ -46,16 +46,16 @@ class Setting(StrEnum):
 
     @property
     def keeps_comments(self) -> bool:
-        """Whether comments are part of it."""
+        """Whether comments are kept."""
         return self in (Setting.NO_PROOFS, Setting.FULL)
 
     @property
     def keeps_theorems(self) -> bool:
-        """Whether the statements of all theorems are part of it."""
+        """Whether the statements of all theorems are kept."""
         return self not in (Setting.NONE, Setting.DEFINITIONS)
 
     def keeps(self, command: Command) -> bool:
-        """Return whether a command can be part of it."""
+        """Return whether a command can be kept."""
         if command.is_note and not self.keeps_comments:
             return False
         return self is not Setting.NONE or not command.declares
@@ -76,7 +76,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A shorter context, None where there is none, and why.
+    """A shorter context, None with a reason where none could be made.
 
     `states`: Lean elaborates the line's statement below it.
     """
@@ -125,7 +125,7 @@ class _Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _File:
-    """A file, what is left of it, and the starts of the commands that compile below that."""
+    """A file, its shorter text, and the starts of the commands that compile below that text."""
 
     text: str
     outline: Outline
@@ -146,7 +146,7 @@ class Abridging:
     """Makes the shorter contexts of lines in one environment."""
 
     def __init__(self, outline: Outlined, wanted: Wanted, *, at_once: int = 1) -> None:
-        """Take the function that returns the outline of a text, with what its commands need if `needs`."""
+        """Take the function that returns the outline of a text, with the needs of its commands if `needs`."""
         self._outline, self._wanted, self._at_once = outline, wanted, at_once
 
     def shown(self, lines: Sequence[tuple[str, str]], done: Callable[[], None] = lambda: None) -> list[Shown]:
@@ -183,7 +183,7 @@ class Abridging:
             yield self._of_line(line, file)
 
     def _abridged(self, whole: _Line) -> _File:
-        """Return a file without what the setting leaves out, and which of its statements compile below it."""
+        """Return the shorter text of a file, and the statements that compile below it."""
         setting, text = self._wanted.setting, whole.program
         outline = self._outline(text, needs=not setting.keeps_theorems)
         head, made = _head(whole.context, outline, setting), parts(text, outline, setting)
@@ -227,7 +227,7 @@ class Abridging:
             if not failing:
                 return given
             given = [each for number, each in enumerate(given) if number not in failing]
-        raise NoOutline(f"commands of it still fail after {_MOST_ROUNDS} attempts")
+        raise NoOutline(f"its commands still fail after {_MOST_ROUNDS} attempts")
 
     def _failing(self, head: str, given: Sequence[Part], tail: str = "") -> tuple[set[int], bool]:
         """Return the numbers of the parts in which Lean reports errors, and whether it does below them.
@@ -250,7 +250,7 @@ def told(found: Collection[Shown]) -> str:
 
 
 def parts(text: str, outline: Outline, setting: Setting) -> list[Part]:
-    """Return the commands of a text that a setting keeps, each with what it keeps of it."""
+    """Return the commands of a text that a setting keeps, each with the kept part of its text."""
     proofs = {each.start: each for each in outline.proofs}
     starts = [*(each.start for each in outline.commands[1:]), len(text)]
     since = {each.start: each.end for each in outline.commands}
@@ -289,9 +289,9 @@ def _part(text: str, command: Command, proof: Proof | None, until: int, setting:
 
 
 def latest(given: Sequence[Part], most_tokens: int | None) -> list[Part]:
-    """Return the parts without the earliest declarations, so that there are at most so many tokens.
+    """Return the parts without the earliest declarations, so that at most this many tokens remain.
 
-    Parts that declare nothing stay: what is left may need their scopes.
+    Parts that declare nothing stay: the remaining ones may need their scopes.
     """
     if most_tokens is None:
         return list(given)

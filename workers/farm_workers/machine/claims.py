@@ -39,7 +39,7 @@ AS_IT_IS, AS_ANSWER = "predicted_proof", "generation"
 
 
 class Result(StrEnum):
-    """What became of the claims to a problem, the best first."""
+    """The result for a problem with claims, the best first."""
 
     PROVED = "proved"
     RESTS_ON = "rests on"
@@ -74,7 +74,7 @@ class Judged:
     others: int = 0
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        """Return the cells of a table's row: problem, result, place of the claim, what pairs them, more."""
+        """Return the cells of a table's row: problem, result, place of the claim, kind of pair, details."""
         place, by = ("", "") if self.pair is None else (self.pair.claim.place, str(self.pair.by))
         return self.problem.entry.name, self.result, place, by, self.detail.partition("\n")[0]
 
@@ -182,7 +182,7 @@ class Verifying:
         return replace(best, others=len(made) - 1)
 
     def _judged(self, problem: Problem, pair: Pair, gone: threading.Event) -> Judged:
-        """Return what became of a claim.
+        """Return the result for a claim.
 
         The file's text is judged as it is; then, until a proof is found, without the faults above the
         theorem, and as a model's answer below the benchmark's own header.
@@ -193,7 +193,7 @@ class Verifying:
             if _is_proved(report):
                 return replace(self._told(problem, pair, report), field=field, text=text)
         told = replace(self._told(problem, pair, first), text=claim.text)
-        if told.result is Result.NOT_PROVED and lacking:
+        if told.result in (Result.NOT_PROVED, Result.UNJUDGED) and lacking:
             said = f"it imports {', '.join(lacking[:3])}, which the environment lacks"
             return replace(told, result=Result.UNJUDGED, detail=said)
         return told
@@ -225,7 +225,7 @@ class Verifying:
     def _without_faults(self, claim: Claim) -> str:
         """Return the text of a claim without the open theorems and the faulty commands above it.
 
-        "" where there are none.
+        "" where it has none.
         """
         try:
             outline = self.checker.outline(claim.text, self.environment, limits=self.limits)
@@ -240,7 +240,7 @@ class Verifying:
         return edited(claim.text, faulty) if faulty else ""
 
     def _result(self, report: Report, verdict: Verdict) -> tuple[Result, str]:
-        """Return what became of a claim, and more about it."""
+        """Return the result for a claim, and a sentence about it."""
         detail = verdict.detail
         if verdict.outcome is Outcome.PROVED:
             weaker = worth(
