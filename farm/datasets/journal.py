@@ -1,7 +1,8 @@
 """Extraction step, the journal: finished files of an extraction that may be interrupted.
 
-Beside the output stands its journal while the extraction lasts: for each finished file a line that names it,
-its digest and the number of its lines, then these. A torn end is the work of a killed process: it is cut off.
+Beside the output stands its journal while the extraction lasts: for each finished file a line with its name,
+its digest and its result, then its lines of JSON, then ``=`` and their number. A killed process leaves a torn
+end, which is cut off. Lines are written and copied one by one: files of any length take the same memory.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from farm.errors import FarmError, UsageError
 from farm.manifest.lines import printable
@@ -26,12 +27,11 @@ class Unit:
     file: str
     digest: str
     facts: Mapping[str, Any]
-    lines: Sequence[bytes]
+    lines: Iterable[bytes]
 
-    def encoded(self) -> bytes:
-        """Return the unit as the journal has it."""
-        head = {"file": self.file, "digest": self.digest, "facts": self.facts, "lines": len(self.lines)}
-        return b"".join(each + b"\n" for each in (json.dumps(head).encode(), *self.lines))
+    def head(self) -> bytes:
+        """Return the first line of the unit in the journal."""
+        return json.dumps({"file": self.file, "digest": self.digest, "facts": self.facts}).encode()
 
 
 def digest(*parts: str) -> str:
@@ -45,7 +45,7 @@ class Journal:
     def __init__(self, output: Path, *, resume: bool, force: bool) -> None:
         """Read what is there. Raises UsageError for an earlier extraction that nobody said to resume."""
         self._path = output.with_name(f"{output.name}.part")
-        self._output, self._ends = output, dict[str, tuple[str, int, int]]()
+        self._output, self._ends = output, dict[str, tuple[str, int]]()
         if not resume and not force and self._path.exists():
             raise UsageError(
                 f"{printable(self._path, None)}: an extraction into this file was interrupted; "
@@ -60,12 +60,13 @@ class Journal:
             while head := file.readline():
                 try:
                     told = json.loads(head)
-                    found = [file.readline() for _ in range(told["lines"])]
+                    name, known = told["file"], told["digest"]
                 except (ValueError, KeyError, TypeError):
                     break
-                if not all(each.endswith(b"\n") for each in (head, *found)):
+                number = sum(1 for _ in _lines(file))
+                if file.readline() != _foot(number):
                     break
-                self._ends[told["file"]] = (told["digest"], whole, file.tell())
+                self._ends[name] = (known, whole)
                 whole = file.tell()
         os.truncate(self._path, whole)
 
@@ -86,26 +87,22 @@ class Journal:
 
     def add(self, unit: Unit) -> None:
         """Add a finished file, whole."""
-        start = self._file.tell()
-        self._file.write(unit.encoded())
+        start, number = self._file.tell(), 0
+        self._file.write(unit.head() + b"\n")
+        for line in unit.lines:
+            self._file.write(line + b"\n")
+            number += 1
+        self._file.write(_foot(number))
         self._file.flush()
         os.fsync(self._file.fileno())
-        self._ends[unit.file] = (unit.digest, start, self._file.tell())
-
-    def units(self, files: Sequence[str]) -> Iterator[Unit]:
-        """Yield the finished files, in the order of the names."""
-        with self._path.open("rb") as file:
-            for name in files:
-                known, start, _ = self._ends[name]
-                file.seek(start)
-                told = json.loads(file.readline())
-                lines = [file.readline().rstrip(b"\n") for _ in range(told["lines"])]
-                yield Unit(file=name, digest=known, facts=told["facts"], lines=lines)
+        self._ends[unit.file] = (unit.digest, start)
 
     def facts(self, files: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the name and the result of each finished file, in the order of the names."""
-        for unit in self.units(files):
-            yield unit.file, unit.facts
+        with self._path.open("rb") as file:
+            for name in files:
+                file.seek(self._ends[name][1])
+                yield name, json.loads(file.readline())["facts"]
 
     def publish(self, files: Sequence[str]) -> int:
         """Write the lines of all files into the output, atomically, and remove the journal.
@@ -115,12 +112,34 @@ class Journal:
         self._file.close()
         made = self._output.with_name(f".farm-{secrets.token_hex(8)}.new")
         count = 0
-        with made.open("xb") as file:
-            for unit in self.units(files):
-                file.writelines(line + b"\n" for line in unit.lines)
-                count += len(unit.lines)
+        with self._path.open("rb") as given, made.open("xb") as file:
+            for name in files:
+                given.seek(self._ends[name][1])
+                given.readline()
+                for line in _lines(given):
+                    file.write(line)
+                    count += 1
             file.flush()
             os.fsync(file.fileno())
         made.replace(self._output)
         self._path.unlink()
         return count
+
+
+_MARK = b"="
+
+
+def _foot(number: int) -> bytes:
+    """Return the last line of a unit."""
+    return _MARK + str(number).encode() + b"\n"
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a unit from the place of a file on, and stop before its last one or a torn one."""
+    while True:
+        start = file.tell()
+        line = file.readline()
+        if line.startswith(_MARK) or not line.endswith(b"\n"):
+            file.seek(start)
+            return
+        yield line

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path, PurePosixPath
 
 from farm.datasets.history import FileHistory, NoHistory, history
@@ -103,14 +103,22 @@ class Extracting:
     at_once: int
 
     def units(self, files: Sequence[tuple[str, Path]]) -> Iterator[Unit]:
-        """Yield each file as it is finished, in the order that they are given in.
+        """Yield each file as it is finished; few more are begun than are yielded, so few are held.
 
         A caller that closes the iterator early waits for no file: the running ones are cancelled.
         """
         left = threading.Event()
         of_files, of_lines = ThreadPoolExecutor(self.at_once), ThreadPoolExecutor(self.at_once)
+        todo, running = iter(files), set[Future[Unit]]()
         try:
-            yield from of_files.map(lambda each: self._unit(each[0], each[1], left, of_lines), files)
+            while True:
+                for each in islice(todo, 2 * self.at_once - len(running)):
+                    running.add(of_files.submit(self._unit, *each, left, of_lines))
+                if not running:
+                    return
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
         finally:
             left.set()
             for pool in (of_files, of_lines):
@@ -154,11 +162,11 @@ class Extracting:
             "checked": self.wanted.check,
             "exited": extract.exited,
         }
-        encoded = [
+        encoded = (
             line
             for (it, verdict), each in zip_longest(judged, shown)
             for line in self._lines(source, it, verdict, each)
-        ]
+        )
         return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
 
     def _dated(self, source: SourceFile, extract: Extract) -> tuple[Sequence[Theorem], Sequence[LeftOut]]:
