@@ -50,6 +50,11 @@ class SourceFile:
         return line, len(self.part(self._lines[line - 1], at))
 
 
+def bare_name(name: str) -> str:
+    """Return a name as a file gives it: Lean puts the module and a number before a private one."""
+    return name.rpartition(".0.")[2] if name.startswith("_private.") else name
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """One tactic of a proof: its bytes, the kind of its syntax, and how many blocks it stands in.
@@ -103,8 +108,8 @@ class Theorem:
 
     @property
     def user_name(self) -> str:
-        """The name that the file gives it: Lean puts the module and a number before a private one."""
-        return self.name.rpartition(".0.")[2] if self.is_private else self.name
+        """The name that the file gives it."""
+        return bare_name(self.name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,17 @@ from tests.commands import Command
 from tests.processes import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
+#: A file with a theorem that is left open, and one that rests on the file's own axiom.
+ODD = """prelude
+import Core
+def unknown : Nat := sorry
+theorem left_open : 1 = 2 := sorry
+theorem fine (p : Prop) (h : p) : p := h
+axiom ax : False
+theorem rests : False := ax
+private theorem own (p : Prop) (h : p) : p := fine p h
+theorem uses (p : Prop) (h : p) : p := own p h
+"""
 LIMITS = Limits(wall_seconds=30 * PATIENCE, cpu_seconds=60 * PATIENCE)
 FILE = """prelude
 import Core
@@ -172,6 +183,33 @@ def test_every_line_of_a_project_is_proved_again(farm: Command, twenty: Path, tm
     assert {each["proof_status"] for each in found} == {"completed"}
     assert len({(each["file"], each["name"]) for each in found}) == 120
     assert {each["module"] for each in found if each["name"].startswith("Shop0.")} == {"Part0.File0"}
+
+
+def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
+    farm: Command, twenty: Path, tmp_path: Path
+) -> None:
+    folder, output = tmp_path / "project", tmp_path / "lines.jsonl"
+    project(folder, 2)
+    (folder / "Odd.lean").write_text(ODD, encoding="utf-8")
+    told = farm.json("extract", folder, "-o", output, "--check", "--check-files", status=4)
+    assert [each["name"] for each in told["unproved"]] == [each["name"] for each in told["not_in_file"]]
+    assert [each["name"] for each in told["not_in_file"]] == ["rests"]
+    assert "rests on an axiom" in told["not_in_file"][0]["why"]
+    assert all((each["proof_status"] == "completed") is each["proved_in_file"] for each in lines(output))
+    assert farm.json("extract", twenty, "-o", output, "--force", "--check-files")["not_in_file"] == []
+
+
+def test_a_file_of_more_theorems_than_one_audit_lists_is_judged_in_parts(
+    farm: Command, tmp_path: Path
+) -> None:
+    names = [f"t{number}" for number in range(620)]
+    text = "".join(f"theorem {name} (p : Prop) (h : p) : p := h\n" for name in names)
+    last = "axiom ax : False\ntheorem bad : False := ax\n"
+    (tmp_path / "Long.lean").write_text(f"prelude\nimport Core\n{text}{last}", encoding="utf-8")
+    output = tmp_path / "lines.jsonl"
+    told = farm.json("extract", tmp_path / "Long.lean", "-o", output, "--check-files", status=4)
+    assert [each["name"] for each in told["not_in_file"]] == ["bad"]
+    assert [each["name"] for each in lines(output) if each["proved_in_file"]] == names
 
 
 def test_an_extraction_that_is_killed_is_resumed_without_a_line_twice_or_missing(

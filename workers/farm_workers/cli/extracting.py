@@ -36,6 +36,9 @@ _Since = Annotated[
     Option(formats=["%Y-%m-%d"], help="Only theorems of this day or later, by git.", show_default=False),
 ]
 _Check = Annotated[bool, Option("--check", help="Judge each line, and write its `proof_status`.")]
+_CheckFiles = Annotated[
+    bool, Option("--check-files", help="Judge each file once, and write `proved_in_file` into its lines.")
+]
 _Resume = Annotated[bool, Option("--resume", help="Go on with an extraction that was interrupted.")]
 _Force = Annotated[bool, Option("--force", help="Replace the output, and begin anew.")]
 _Environment = Annotated[str | None, Option(help="The Lean environment.", show_default=False)]
@@ -59,6 +62,7 @@ def extract(
     dates: _Dates = False,
     since: _Since = None,
     check: _Check = False,
+    check_files: _CheckFiles = False,
     context: Context = "",
     context_tokens: ContextTokens = None,
     resume: _Resume = False,
@@ -90,6 +94,7 @@ def extract(
         since=None if since is None else int(since.replace(tzinfo=UTC).timestamp()),
         most=most,
         check=check,
+        check_files=check_files,
         limits=limits_of(settings, timeout, memory_mib),
         environment=environment,
         contexts=contexts_wanted(context, context_tokens),
@@ -102,7 +107,7 @@ def extract(
         _print(facts)
     if facts["failed"]:
         raise typer.Exit(SOME_UNJUDGED)
-    if facts["unproved"]:
+    if facts["unproved"] or facts["not_in_file"]:
         raise typer.Exit(SOME_UNPROVED)
 
 
@@ -145,6 +150,7 @@ def _written(
                 journal.add(unit)
                 done()
         facts = _published(journal, [name for name, _ in files], output)
+        facts["files_checked"] = wanted.check_files
         facts["abridged"] = wanted.contexts is not None
         return {**facts, "resumed": len(files) - len(left)}
 
@@ -162,6 +168,7 @@ def _published(journal: Journal, names: Sequence[str], output: Path) -> dict[str
         "failed": failed,
         "left_out": [{"file": name, **each} for name, told in whole for each in told["left_out"]],
         "unproved": [{"file": name, **each} for name, told in whole for each in told["unproved"]],
+        "not_in_file": [{"file": name, **each} for name, told in whole for each in told["not_in_file"]],
         "states": sum(told["states"] for _, told in whole),
         "not_shown": [{"file": name, **each} for name, told in whole for each in told["not_shown"]],
         "checked": any(told["checked"] for _, told in whole),
@@ -178,6 +185,10 @@ def _print(facts: Mapping[str, Any]) -> None:
     if facts["checked"]:
         proved = facts["theorems"] - len(facts["unproved"])
         say(f"{proved} of {count(facts['theorems'], 'theorem')} are proved again")
+    _table("not proved in its file", facts["not_in_file"], ("file", "name", "why"))
+    if facts["files_checked"]:
+        proved = facts["theorems"] - len(facts["not_in_file"])
+        say(f"{proved} of {count(facts['theorems'], 'theorem')} are proved in their files")
     if facts["abridged"]:
         number = count(facts["theorems"], "statement")
         say(f"{facts['states']} of {number} compile below their shorter contexts")

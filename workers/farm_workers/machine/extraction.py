@@ -4,34 +4,49 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import islice, pairwise, zip_longest
 from pathlib import Path, PurePosixPath
 
+from farm.assembly.challenge import Challenge
 from farm.datasets.history import FileHistory, NoHistory, history
 from farm.datasets.journal import Journal, Unit, digest
 from farm.datasets.theorem_formats import FORMATS
-from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, manifest_line
+from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, bare_name, manifest_line
 from farm.errors import UsageError
 from farm.judging.assurance import Assurance
+from farm.judging.audit import PART_PROVED
+from farm.judging.job import Check
 from farm.judging.verdict import Outcome, Verdict, judge
 from farm.lean_text.policy.rules import RULES, Action
 from farm.lean_text.policy.screen import Policy
 from farm.limits import Limits
 from farm.manifest.entry import Entry
+from farm.task import Task
+from farm_workers.audit.standing import MOST_LISTED, Standing
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.lean.edits import SORRY
 from farm_workers.lean.extracted import NoExtract
 from farm_workers.machine.abridging import Abridging, Shown
 from farm_workers.machine.abridging import Wanted as Contexts
 
 #: The folder of Lake's builds and downloads, and the file that describes a workspace.
 _LAKE, _LAKEFILE = ".lake", "lakefile.lean"
+#: Why a theorem of a file is not proved there.
+_STANDINGS: Mapping[str, str] = {
+    Standing.REFUSED: "it rests on an axiom of the file or on an unsafe constant",
+    Standing.OPEN: "it contains a sorry",
+    Standing.RESTS_ON_OPEN: "it rests on a sorry",
+    Standing.UNCHECKED: "the kernel has not accepted the file",
+    Standing.MISSING: "the compiled file does not declare it",
+    Standing.OTHER_STATEMENT: "the compiled file states something else under its name",
+}
 #: The policy restricts submissions: a file's own proofs are none.
 _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
@@ -47,6 +62,7 @@ class Wanted:
     since: int | None
     most: int
     check: bool
+    check_files: bool
     limits: Limits
     environment: str | None
     contexts: Contexts | None = None
@@ -144,6 +160,7 @@ class Extracting:
         if self.wanted.check:
             verdicts += lines.map(lambda each: self._judged(source, each, left), theorems)
         shown = self._shown(source, theorems)
+        left_open = self._unproved(source, theorems, left) if self.wanted.check_files else {}
         judged = list(zip_longest(theorems, verdicts))
         facts = {
             "theorems": len(theorems),
@@ -159,13 +176,14 @@ class Extracting:
                 if each.text is None
             ],
             "states": sum(each.states for each in shown),
+            "not_in_file": [{"name": name, "why": why} for name, why in left_open.items()],
             "checked": self.wanted.check,
             "exited": extract.exited,
         }
         encoded = (
             line
             for (it, verdict), each in zip_longest(judged, shown)
-            for line in self._lines(source, it, verdict, each)
+            for line in self._lines(source, it, verdict, each, left_open)
         )
         return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
 
@@ -206,10 +224,56 @@ class Extracting:
         stated = [(source.part(0, it.start), source.part(it.start, it.proof)) for it in theorems]
         return Abridging(outline, self.wanted.contexts).shown(stated)
 
+    def _unproved(
+        self, source: SourceFile, theorems: Sequence[Theorem], left: threading.Event
+    ) -> Mapping[str, str]:
+        """Return the theorems that a file does not prove, with the reason; the whole file is one check.
+
+        Its theorems are parts of one statement: the file with `sorry` for each proof.
+        """
+        found = dict[str, str]()
+        for first in range(0, len(theorems), MOST_LISTED):
+            some = theorems[first : first + MOST_LISTED]
+            report = self.checker.check(self._whole(source, some), self.environment, cancelled=left.is_set)
+            verdict = judge(report)
+            if verdict.outcome is Outcome.PROVED:
+                continue
+            parts = () if report.audit is None else report.audit.parts or ()
+            standing = {bare_name(each.name): each for each in parts}
+            for it in some:
+                part = standing.get(it.user_name)
+                if part is None:
+                    found[it.user_name] = verdict.detail
+                elif part.verdict != PART_PROVED:
+                    found[it.user_name] = _STANDINGS.get(part.verdict, part.verdict)
+        return found
+
+    def _whole(self, source: SourceFile, theorems: Sequence[Theorem]) -> Check:
+        """Return the check of a file up to the last of some theorems, against their statements."""
+        last = theorems[-1]
+        places = [(0, 0), *((it.proof, it.end) for it in theorems)]
+        above = (source.part(end, start) for (_, end), (start, _) in pairwise(places))
+        stated = "".join(f"{text}{SORRY}" for text in above) + "\n"
+        return Check(
+            program=source.part(0, last.end) + "\n",
+            limits=self.wanted.limits,
+            submitted=(),
+            challenge=Challenge(program=stated, name=last.user_name),
+            assurance=Assurance(tier=self.environment.tiers[0], policy=_NO_POLICY, requires_all_parts=True),
+            task=Task(declarations=True),
+        )
+
     def _lines(
-        self, source: SourceFile, it: Theorem, verdict: Verdict | None, shown: Shown | None
+        self,
+        source: SourceFile,
+        it: Theorem,
+        verdict: Verdict | None,
+        shown: Shown | None,
+        left_open: Mapping[str, str],
     ) -> Iterator[bytes]:
         more: dict[str, object] = {}
+        if self.wanted.check_files:
+            more["proved_in_file"] = it.user_name not in left_open
         if shown is not None and self.wanted.contexts is not None:
             more |= shown.fields(self.wanted.contexts)
         if verdict is not None:
@@ -232,4 +296,6 @@ class Extracting:
         )
         assurance = Assurance(tier=self.environment.tiers[0], policy=_NO_POLICY)
         check = check_of(entry, self.wanted.limits, assurance)
+        if check.challenge is not None:  # no other line has this context: to share it would cost more
+            check = replace(check, context_end=0, challenge=replace(check.challenge, context_end=0))
         return judge(self.checker.check(check, self.environment, cancelled=left.is_set))
