@@ -64,10 +64,22 @@ def require_repository(folder: Path) -> None:
     """Raise UsageError for a folder that is in no git repository, or in one that git does not trust."""
     try:
         _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        is_shallow = _git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true"
     except NoHistory as error:
         raise UsageError(
             f"--dates: {folder}: git tells no history ({error}); give a folder of your own git repository"
         ) from error
+    if is_shallow:
+        raise UsageError(
+            f"--dates: {folder}: the clone is shallow, so its oldest commit seems to have written all; "
+            "run git fetch --unshallow in it"
+        )
+
+
+def began(folder: Path) -> int:
+    """Return the time of a repository's first commit, in seconds since 1970. Raises NoHistory."""
+    times = _git(folder, "log", "--max-parents=0", "--no-textconv", "--format=%ct", "HEAD").split()
+    return min(map(int, times))
 
 
 def history(folder: Path, name: str, content: bytes) -> FileHistory:

@@ -48,6 +48,7 @@ def _minictx(source: SourceFile, it: Theorem, _environment: str | None) -> Itera
     proof, used = source.part(it.proof, it.end), premises(it)
     line, _ = source.place(it.start)
     yield {
+        **({} if it.side is None else {"split": it.side.split, "level": it.side.level}),
         "srcContext": source.part(0, it.start),
         "theoremStatement": source.part(it.start, it.proof).rstrip(),
         "theoremName": it.user_name,
@@ -59,6 +60,8 @@ def _minictx(source: SourceFile, it: Theorem, _environment: str | None) -> Itera
         "dependencyMetadata": {
             "inFilePremises": bool(used["local"]),
             "numInFilePremises": len(used["local"]),
+            "repositoryPremises": bool(used["repository"]),
+            "numRepositoryPremises": len(used["repository"]),
             "numPremises": len(it.used),
         },
         "proofMetadata": {

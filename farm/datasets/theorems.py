@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from farm.datasets.history import Change
+from farm.datasets.splits import Side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +26,7 @@ class SourceFile:
     @classmethod
     def of(cls, path: PurePosixPath, text: str) -> SourceFile:
         """Return the file of a path; its module has the names of the folders and of the file."""
-        module = ".".join(path.with_suffix("").parts)
-        return cls(path=str(path), module=module, text=text.replace("\r\n", "\n"))
+        return cls(path=str(path), module=module_of(str(path)), text=text.replace("\r\n", "\n"))
 
     @cached_property
     def bytes(self) -> bytes:
@@ -48,6 +48,11 @@ class SourceFile:
         """Return the line of a byte, from 1, and its column, from 0, in code points."""
         line = bisect_right(self._lines, at)
         return line, len(self.part(self._lines[line - 1], at))
+
+
+def module_of(path: str) -> str:
+    """Return the name of the module of a file's path."""
+    return ".".join(PurePosixPath(path).with_suffix("").parts)
 
 
 def bare_name(name: str) -> str:
@@ -74,9 +79,10 @@ class Step:
 class Theorem:
     """One theorem of a file: its name, its bytes, and the byte at which its proof begins.
 
-    `type` and `goals` are printed by Lean; `used` are the constants in the proof, and `own` those of them
-    that the file declares. `cost` is that of its command's elaboration, in seconds and heartbeats, and
-    `created` the oldest commit of the lines of its statement. Costs, commits, goals and steps are None unless
+    `type` and `goals` are printed by Lean; `used` are the constants in the proof, `own` those of them that
+    the file declares, and `repository` those that other files of its repository declare. `cost` is that of
+    its command's elaboration, in seconds and heartbeats, and `created` the oldest commit of the lines of its
+    statement; `side` is its side of a split by date. Costs, commits, sides, goals and steps are None unless
     they were asked for.
     """
 
@@ -87,6 +93,7 @@ class Theorem:
     type: str | None = None
     used: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    repository: tuple[str, ...] = ()
     axioms: tuple[str, ...] = ()
     cost: tuple[float, int] | None = None
     doc: str | None = None
@@ -98,6 +105,7 @@ class Theorem:
     histogram: Mapping[str, int] = field(default_factory=dict)
     file_created: Change | None = None
     created: Change | None = None
+    side: Side | None = None
     goals: tuple[str, ...] | None = None
     steps: tuple[Step, ...] | None = None
 
@@ -193,6 +201,8 @@ def described(source: SourceFile, it: Theorem) -> dict[str, object]:
         known["elaboration_seconds"], known["heartbeats"] = it.cost
     if it.file_created is not None and it.created is not None:
         known["file_created"], known["theorem_created"] = it.file_created.told(), it.created.told()
+    if it.side is not None:
+        known["split"], known["level"] = it.side.split, it.side.level
     if it.steps is not None:
         known["goals"] = list(it.goals or ())
         known["steps"] = [{"tactic": source.part(each.start, each.end), **asdict(each)} for each in it.steps]
@@ -200,6 +210,7 @@ def described(source: SourceFile, it: Theorem) -> dict[str, object]:
 
 
 def premises(it: Theorem) -> dict[str, list[str]]:
-    """Return the constants that a proof uses, those of its file apart from imported ones."""
+    """Return the constants that a proof uses: of its file, imported ones, and those of its repository."""
     own = set(it.own)
-    return {"local": list(it.own), "imported": [each for each in it.used if each not in own]}
+    imported = [each for each in it.used if each not in own]
+    return {"local": list(it.own), "imported": imported, "repository": list(it.repository)}

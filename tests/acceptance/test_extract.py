@@ -21,6 +21,7 @@ from farm.limits import Limits
 from tests.acceptance.test_hostile_sessions import STATEMENT, cheating
 from tests.commands import Command
 from tests.processes import PATIENCE, eventually
+from tests.unit.test_history import FIRST, SECOND, git
 
 ROOT = Path(__file__).parents[2]
 #: A file with a theorem that is left open, and one that rests on the file's own axiom.
@@ -232,6 +233,78 @@ def test_an_extraction_that_is_killed_is_resumed_without_a_line_twice_or_missing
     assert told["lines"] == 120
     assert [each["name"] for each in lines(output)] == [each["name"] for each in lines(whole)]
     assert not journal.exists()
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository: an old file with an old and a new theorem, a new file, and an uncommitted one."""
+    folder = tmp_path_factory.mktemp("dated")
+    old = "prelude\nimport Core\ntheorem old : True := trivial\n"
+    (folder / "Old.lean").write_text(old)
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "first", at=FIRST)
+    (folder / "Old.lean").write_text(f"{old}theorem young : True := trivial\n")
+    (folder / "New.lean").write_text(old.replace("old", "new"))
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "second", at=SECOND)
+    (folder / "Uncommitted.lean").write_text(old.replace("old", "uncommitted"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("day", "sides"),
+    [
+        ("2024-06-01", {"old": ("train", None), "young": ("test", "theorem"), "new": ("test", "context")}),
+        ("2020-01-01", dict.fromkeys(("old", "young", "new"), ("test", "project"))),
+        ("2026-01-01", dict.fromkeys(("old", "young", "new"), ("train", None))),
+    ],
+)
+def test_a_split_by_date_has_the_sides_and_levels_of_theorems(
+    farm: Command, dated: Path, tmp_path: Path, day: str, sides: dict[str, tuple[str, str | None]]
+) -> None:
+    output = tmp_path / "lines.jsonl"
+    told = farm.json("extract", dated, "-o", output, "--split", day)
+    assert {each["name"]: (each["split"], each["level"]) for each in lines(output)} == sides
+    assert [(each["name"], each["why"]) for each in told["left_out"]] == [("uncommitted", "no date")]
+
+
+def test_dates_are_those_of_the_commits_and_since_leaves_out_older_ones(
+    farm: Command, dated: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "lines.jsonl"
+    farm.json("extract", dated, "-o", output, "--dates")
+    made = {each["name"]: each.get("theorem_created", {}).get("date", "")[:10] for each in lines(output)}
+    assert made == {"new": "2025-06-15", "old": "2023-11-14", "young": "2025-06-15", "uncommitted": ""}
+    told = farm.json(
+        "extract", dated, "-o", output, "--force", "--since", "2024-06-01", "--split", "2025-12-01"
+    )
+    assert {each["name"]: each["split"] for each in lines(output)} == {"new": "train", "young": "train"}
+    assert {each["name"]: each["why"] for each in told["left_out"]} == {
+        "old": "older",
+        "uncommitted": "no date",
+    }
+
+
+def test_premises_of_the_repository_are_those_that_its_other_files_declare(
+    farm: Command, tmp_path: Path
+) -> None:
+    folder, output = project(tmp_path / "project", 1), tmp_path / "lines.jsonl"
+    told = {}
+    for names in (["Core.lean"], []):
+        for name in names:  # the module that the files import
+            (folder / name).write_text("prelude\n")
+        farm.json("extract", folder, "-o", output, "--force")
+        told[bool(names)] = {each["name"]: each["premises"] for each in lines(output)}
+        farm.json("extract", folder, "-o", output, "--force", "--format", "minictx")
+        numbers = [each["dependencyMetadata"]["numRepositoryPremises"] for each in lines(output)]
+        assert numbers == [len(each["repository"]) for each in told[bool(names)].values()]
+        for name in names:
+            (folder / name).unlink()
+    both, twice = told[True]["Shop0.both"], told[True]["Shop0.twice"]
+    assert both["repository"] == both["imported"] == ["And.intro"]
+    assert (twice["repository"], len(twice["local"])) == ([], 2)
+    assert {len(each["repository"]) for each in told[False].values()} == {0}
 
 
 FORMATS = {

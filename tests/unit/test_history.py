@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.datasets.history import NoHistory, history, require_repository
+from farm.datasets.history import NoHistory, began, history, require_repository
 from farm.errors import UsageError
 
 FIRST, SECOND = 1_700_000_000, 1_750_000_000
@@ -64,6 +64,22 @@ def test_a_file_that_differs_from_its_commit_or_has_none_has_no_history(reposito
 def test_a_folder_outside_of_any_repository_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--dates: .*not a git repository.*give a folder"):
         require_repository(tmp_path)
+
+
+def test_a_repository_began_with_its_oldest_first_commit(repository: Path) -> None:
+    assert began(repository / "Shop") == FIRST
+    first = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "checkout", "--quiet", "--orphan", "other")
+    git(repository, "commit", "--quiet", "-m", "another beginning", at=FIRST - 7)
+    git(repository, "merge", "--quiet", "--allow-unrelated-histories", "-m", "both", "-X", "ours", first)
+    assert began(repository) == FIRST - 7
+
+
+def test_a_shallow_clone_is_an_error(repository: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", "shallow")
+    with pytest.raises(UsageError, match=r"the clone is shallow.*git fetch --unshallow"):
+        require_repository(tmp_path / "shallow")
+    require_repository(repository)
 
 
 def test_a_repository_runs_no_program_that_it_names(repository: Path, tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ OF_KERNEL = Function(
     name="Lean.Environment.toKernelEnv", takes=_taken("env"), symbol="lean_elab_environment_to_kernel_env"
 )
 MODULE_INDEX = Function(name="Lean.Environment.getModuleIdx?", takes=_taken("env", "moduleName"))
+MODULE_OF = Function(name="Lean.Environment.getModuleIdxFor?", takes=_taken("env", "declName"))
 EXTENSIONS = LibraryConstant("Lean.persistentEnvExtensionsRef")
 EXTENSION_NAME = StructureField("Lean.PersistentEnvExtension", "name")
 IMPORTED_MODULE = StructureField("Lean.Import", "module")
@@ -519,7 +520,7 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
         *(DONE_COMMANDS, LINE, COLUMN, MESSAGE_POSITION, START, END, FIND, OF_KERNEL, USED_CONSTANTS),
         *(GET_HEARTBEATS, MODULE_DATA, NAMES, CONSTANTS, ENTRIES, FOLD_TREE, IS_TACTIC, TACTIC_INFO),
         *(INFO_SYNTAX, *BEFORE, *AFTER, COMMAND_CONTEXT, CONTEXT_HOLES, ADD_HOLE, NO_VARIABLES),
-        *(PRINT_GOALS, PRETTY, SET_HEARTBEATS),
+        *(PRINT_GOALS, PRETTY, SET_HEARTBEATS, MODULE_INDEX, MODULE_OF),
     ),
     Ability.COMPILED: (FOLD_TREE, EVALUATE, RUN_META, NO_VARIABLES, SET_HEARTBEATS, IS_TRUE, FIND),
     Ability.PRINTING: (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,17 +152,25 @@ class Checker:
         *,
         limits: Limits,
         most: int,
+        modules: Sequence[str] = (),
         states: bool = False,
         costs: bool = False,
         cancelled: box.Cancelled = box.never,
     ) -> Extract:
         """Return the first `most` theorems of a file, with goals if `states`, and with their `costs`.
 
+        Each has the constants in its proof that other `modules` of its repository declare.
+
         Raises NoExtract where the file's process ended before its end.
         """
         question = Question.of(source.text, environment, limits, cancelled)
         asked = ExtractAsked(
-            program=source.text, start=question.header_end, most=most, states=states, costs=costs
+            program=source.text,
+            start=question.header_end,
+            modules=modules,
+            most=most,
+            states=states,
+            costs=costs,
         )
         try:
             run, left = self._runner.extract(question, asked)

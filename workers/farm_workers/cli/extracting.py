@@ -35,6 +35,10 @@ _Since = Annotated[
     datetime | None,
     Option(formats=["%Y-%m-%d"], help="Only theorems of this day or later, by git.", show_default=False),
 ]
+_Split = Annotated[
+    datetime | None,
+    Option(formats=["%Y-%m-%d"], help="Add `split`: train before this day, by git.", show_default=False),
+]
 _Check = Annotated[bool, Option("--check", help="Judge each line, and write its `proof_status`.")]
 _CheckFiles = Annotated[
     bool, Option("--check-files", help="Judge each file once, and write `proved_in_file` into its lines.")
@@ -61,6 +65,7 @@ def extract(
     costs: _Costs = False,
     dates: _Dates = False,
     since: _Since = None,
+    split: _Split = None,
     check: _Check = False,
     check_files: _CheckFiles = False,
     context: Context = "",
@@ -90,8 +95,9 @@ def extract(
         format=format_,
         states=states,
         costs=costs,
-        dates=dates or since is not None,
-        since=None if since is None else int(since.replace(tzinfo=UTC).timestamp()),
+        dates=dates or since is not None or split is not None,
+        since=_seconds(since),
+        split=_seconds(split),
         most=most,
         check=check,
         check_files=check_files,
@@ -111,6 +117,10 @@ def extract(
         raise typer.Exit(SOME_UNPROVED)
 
 
+def _seconds(day: datetime | None) -> int | None:
+    return None if day is None else int(day.replace(tzinfo=UTC).timestamp())
+
+
 def _written(
     path: Path,
     module: str,
@@ -123,8 +133,9 @@ def _written(
 ) -> dict[str, Any]:
     """Extract the files, and return the facts of all."""
     from farm.cli.terminal import trying
-    from farm.datasets.history import require_repository
+    from farm.datasets.history import began, require_repository
     from farm.datasets.journal import Journal
+    from farm.datasets.theorems import module_of
     from farm_workers.machine.extraction import Extracting, root_of, sources
     from farm_workers.machine.opening import opened
 
@@ -143,6 +154,8 @@ def _written(
             environment=chosen,
             wanted=wanted,
             at_once=settings.concurrency,
+            modules=tuple(module_of(name) for name, _ in files),
+            began=0 if wanted.split is None else began(root_of(path)),
         )
         left = [each for each in files if not work.is_finished(*each, journal)]
         with trying(len(left)) as done:

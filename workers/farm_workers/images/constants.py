@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from farm_workers.binding import table
 from farm_workers.binding.lean import Lean
@@ -22,6 +22,7 @@ class Constants:
         self._said: dict[int, str] = {}
         self._names: dict[str, int] = {}
         self._axioms: dict[str, frozenset[str]] = {}
+        self._modules: set[int] | None = None
 
     def has(self, name: str) -> bool:
         """Return whether the file declares a constant."""
@@ -39,6 +40,24 @@ class Constants:
                 elif each != name:
                     found[each] = None
         return list(found)
+
+    def of_modules(self, names: Iterable[str], environment: int, modules: Iterable[str]) -> list[str]:
+        """Return the constants among some that one of these modules declares, in Lean's environment."""
+        if self._modules is None:
+            found = (
+                self._lean.call(table.MODULE_INDEX, shared(environment), self._lean.name(*each.split(".")))
+                for each in modules
+            )
+            self._modules = {field(each, 0) for each in found if each != NOTHING}
+        if not self._modules:
+            return []
+        return [each for each in names if self._module_of(each, environment) in self._modules]
+
+    def _module_of(self, name: str, environment: int) -> int | None:
+        """Return the index of the module that declares a constant, None for one of the file."""
+        known = self._names[name]
+        found = self._lean.call(table.MODULE_OF, shared(environment), shared(known))
+        return None if found == NOTHING else field(found, 0)
 
     def mentioned(self, name: str, *, in_value: bool) -> Iterator[str]:
         """Yield the constants of the file that the type of one mentions, or its value if `in_value`."""

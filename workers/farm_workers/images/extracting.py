@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from farm_workers.binding.objects import LeanError, field, tag
+from farm_workers.binding.objects import LeanError, field, shared, tag
 from farm_workers.binding.table import Ability
 from farm_workers.images.constants import THEOREM, Constants
 from farm_workers.images.elaborated import VALUES, Declared, Elaborated, ElaboratedFile
@@ -61,7 +61,8 @@ class _Extraction:
         """Elaborate the file, and write its lines."""
         commands = list(self._whole.commands(costs=self._asked["costs"]))
         declared, own = self._whole.declared()
-        constants = Constants(self._lean, self._frontend.kernel_of(self._whole.environment()), own)
+        self._environment = shared(self._whole.environment())
+        constants = Constants(self._lean, self._frontend.kernel_of(shared(self._environment)), own)
         theorems = [each for each in declared if tag(each.info) == THEOREM]
         for each in theorems[: self._asked["most"]]:
             try:
@@ -101,6 +102,7 @@ class _Extraction:
             "type": printed_type(self._lean, command.tree, type_),
             "used": (used := constants.used(it.name)),
             "own": [each for each in used if constants.has(each)],
+            "repository": constants.of_modules(used, self._environment, self._asked["modules"]),
             "axioms": sorted(axioms),
             "cost": command.cost,
             **self._quoted(command, it),

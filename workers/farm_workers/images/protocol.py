@@ -91,12 +91,13 @@ class ReadAsked(TypedDict):
 class ExtractAsked(TypedDict):
     """The request of an extraction: a file's text, the end of its header in code points, and what is wanted.
 
-    `most` is the most theorems that are extracted; with `states`, each has the goals around its tactics; with
-    `costs`, the time and the heartbeats of its command.
+    `modules` are those of the repository; `most` is the most theorems that are extracted; with `states`, each
+    has the goals around its tactics; with `costs`, the time and the heartbeats of its command.
     """
 
     program: str
     start: int
+    modules: Sequence[str]
     most: int
     states: bool
     costs: bool

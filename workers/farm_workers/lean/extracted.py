@@ -58,6 +58,7 @@ def _theorem(said: Mapping[str, Any], source: SourceFile) -> Theorem:
         type=_maybe(said.get("type")),
         used=_texts(said["used"]),
         own=_texts(said["own"]),
+        repository=_texts(said["repository"]),
         axioms=_texts(said["axioms"]),
         cost=None if said["cost"] is None else _cost(*said["cost"]),
         doc=_maybe(said.get("doc")),

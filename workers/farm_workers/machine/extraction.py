@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from farm.assembly.challenge import Challenge
 from farm.datasets.history import FileHistory, NoHistory, history
 from farm.datasets.journal import Journal, Unit, digest
+from farm.datasets.splits import side
 from farm.datasets.theorem_formats import FORMATS
 from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, bare_name, manifest_line
 from farm.errors import UsageError
@@ -53,24 +54,23 @@ _NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The options of an extraction, those of `farm extract`; `contexts` are the shorter ones to show."""
+    """The options of an extraction, those of `farm extract`; `contexts` are the shorter ones to show.
+
+    `since` and `split` are days, in seconds since 1970.
+    """
 
     format: str
     states: bool
     costs: bool
     dates: bool
     since: int | None
+    split: int | None
     most: int
     check: bool
     check_files: bool
     limits: Limits
     environment: str | None
     contexts: Contexts | None = None
-
-    def digest(self, source: SourceFile, environment: LeanEnvironment) -> str:
-        """Return the digest of everything that the lines of a file depend on."""
-        options = json.dumps(asdict(self))
-        return digest(source.path, source.text, options, environment.digest)
 
 
 def root_of(path: Path) -> Path:
@@ -110,13 +110,18 @@ def source_of(name: str, file: Path) -> SourceFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extracting:
-    """Extracts the files of one environment, several at once."""
+    """Extracts the files of one environment, several at once.
+
+    `modules` are those of all files, and `began` is the time of the repository's first commit, for a split.
+    """
 
     root: Path
     checker: Checker
     environment: LeanEnvironment
     wanted: Wanted
     at_once: int
+    modules: tuple[str, ...] = ()
+    began: int = 0
 
     def units(self, files: Sequence[tuple[str, Path]]) -> Iterator[Unit]:
         """Yield each file as it is finished; few more are begun than are yielded, so few are held.
@@ -143,15 +148,20 @@ class Extracting:
     def is_finished(self, name: str, file: Path, journal: Journal) -> bool:
         """Return whether a file is finished as it is now."""
         try:
-            return journal.has(name, self.wanted.digest(source_of(name, file), self.environment))
+            return journal.has(name, self._digest(source_of(name, file)))
         except NoExtract:
             return False
+
+    def _digest(self, source: SourceFile) -> str:
+        """Return the digest of everything that the lines of a file depend on."""
+        options = json.dumps([asdict(self.wanted), self.modules, self.began])
+        return digest(source.path, source.text, options, self.environment.digest)
 
     def _unit(self, name: str, file: Path, left: threading.Event, lines: Executor) -> Unit:
         known = ""
         try:
             source = source_of(name, file)
-            known = self.wanted.digest(source, self.environment)
+            known = self._digest(source)
             extract = self._extract(source, left)
         except NoExtract as error:
             return Unit(file=name, digest=known, facts={"failed": str(error)}, lines=())
@@ -195,14 +205,20 @@ class Extracting:
             known = history(self.root, source.path, source.bytes)
         except NoHistory:
             known = FileHistory(created=None, lines=())
-        kept, left_out, since = list[Theorem](), list(extract.left_out), self.wanted.since
+        kept, left_out = list[Theorem](), list(extract.left_out)
+        since, split = self.wanted.since, self.wanted.split
         for each in extract.theorems:
             created = known.of_lines(source.place(each.start)[0], source.place(each.proof - 1)[0])
-            if since is None or (created is not None and created.seconds >= since):
-                kept.append(replace(each, file_created=known.created, created=created))
+            dated = replace(each, file_created=known.created, created=created)
+            if created is None and (since is not None or split is not None):
+                left_out.append(LeftOut(name=each.user_name, why="no date"))
+            elif created is not None and since is not None and created.seconds < since:
+                left_out.append(LeftOut(name=each.user_name, why="older"))
+            elif created is not None and split is not None:
+                own = side(split, created=created, file=known.created, began=self.began)
+                kept.append(replace(dated, side=own))
             else:
-                why = "no date" if created is None else "older"
-                left_out.append(LeftOut(name=each.user_name, why=why))
+                kept.append(dated)
         return kept, left_out
 
     def _extract(self, source: SourceFile, left: threading.Event) -> Extract:
@@ -211,6 +227,7 @@ class Extracting:
             self.environment,
             limits=self.wanted.limits,
             most=self.wanted.most,
+            modules=self.modules,
             states=self.wanted.states,
             costs=self.wanted.costs,
             cancelled=left.is_set,
