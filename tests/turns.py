@@ -18,7 +18,7 @@ import pytest
 from tests.order import longest
 
 #: The number of groups.
-TURNS = 4
+TURNS = 6
 _ALL = "all"
 _ROOT = Path(__file__).parents[1]
 _ACCEPTANCE = "tests/acceptance/"
