@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ STATEMENTS = {
     "ten": ": False",
     "eleven": ": 3 = 3",
     "twelve": ": 4 = 4",
+    "thirteen": ": 5 = 5",
 }
 FILES = {
     "One.lean": """namespace Mine
@@ -41,6 +43,7 @@ theorem other_name (a b : Prop) (ha : a) (hb : b) : b ∧ a := ⟨hb, ha⟩
     "Sub/nine.lean": "theorem nine : 2 = 2 := by nope\n",
     "Sub/Ten.lean": "theorem ten : True := trivial\n",
     "Sub/A.lean": "theorem eleven : 3 = 3 := by nope\n",
+    "Sub/Mutual.lean": "mutual\ntheorem thirteen : 5 = 5 := rfl\ntheorem more : 6 = 6 := rfl\nend\n",
     "Sub/B.lean": "theorem eleven : 3 = 3 := rfl\n",
 }
 RESULTS = {
@@ -56,6 +59,7 @@ RESULTS = {
     "ten": ("another statement", "Sub/Ten.lean", "name"),
     "eleven": ("proved", "Sub/B.lean", "name"),
     "twelve": ("missing", None, None),
+    "thirteen": ("proved", "Sub/Mutual.lean", "name"),
 }
 
 
@@ -65,6 +69,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in FILES.items():
         write(folder / name, HEADER + text)
     write(folder / "Sub/Seven.lean", f"{HEADER}import Mine.Lemmas\ntheorem seven : 1 = 1 := Mine.foo\n")
+    secret = tmp_path_factory.mktemp("elsewhere") / "Secret.lean"
+    write(secret, f"{HEADER}theorem twelve : 4 = 4 := rfl\n")
+    (folder / "Link.lean").symlink_to(secret)
+    (folder / "Gone.lean").symlink_to("/no/such/file")
+    (folder / "Folder.lean").mkdir()
+    os.mkfifo(folder / "Pipe.lean")
     write(folder / "README.md", "theorem twelve : 4 = 4 := rfl\n")
     return folder
 
@@ -134,7 +144,7 @@ def test_a_repository_that_claims_nothing_else_ends_with_status_0(
     write(tmp_path / "Proofs" / "Five.lean", f"{HEADER}theorem five : True := trivial\n")
     ended = farm("verify-repo", tmp_path / "Proofs", "--against", benchmark, "-o", tmp_path / "out.jsonl")
     assert ended.returncode == 0, ended.stderr
-    assert "1 proved, 11 missing" in ended.stderr
+    assert "1 proved, 12 missing" in ended.stderr
 
 
 def test_hostile_code_of_a_claim_proves_nothing(farm: Command, benchmark: Path, tmp_path: Path) -> None:

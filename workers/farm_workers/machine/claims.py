@@ -184,8 +184,9 @@ class Verifying:
     def _judged(self, problem: Problem, pair: Pair, gone: threading.Event) -> Judged:
         """Return the result for a claim.
 
-        The file's text is judged as it is; then, until a proof is found, without the faults above the
-        theorem, and as a model's answer below the benchmark's own header.
+        The file's text up to the theorem is judged as it is; then, until a proof is found, without the faults
+        above the theorem, with the rest of the file, as a mutual block needs it, and as a model's answer
+        below the benchmark's own header.
         """
         claim, lacking = pair.claim, self._lacking(pair.claim.text)
         first = self._as_it_is(problem, claim.text, gone)
@@ -203,8 +204,9 @@ class Verifying:
     ) -> Iterator[tuple[str, str, Report]]:
         """Yield other texts of a claim with the field that each is for, and the report on it."""
         cleaned = "" if self._lacking(claim.text) else self._without_faults(claim)
-        if cleaned:
-            yield cleaned, AS_IT_IS, self._as_it_is(problem, cleaned, gone)
+        whole = claim.source if claim.source.strip() != claim.text.strip() else ""
+        for text in filter(None, (cleaned, whole)):
+            yield text, AS_IT_IS, self._as_it_is(problem, text, gone)
         for text in filter(None, (claim.text, cleaned)):
             yield text, AS_ANSWER, self._checked(_filled(problem, AS_ANSWER, text), gone)
 

@@ -81,6 +81,8 @@ def root_of(path: Path) -> Path:
 def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
     """Yield the name and the place of each Lean file of a path whose module fits a pattern, in order.
 
+    Links that leave the folder are passed over: somebody else's repository must not name other files.
+
     Raises UsageError for a path without any.
     """
     if not path.exists():
@@ -91,6 +93,7 @@ def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
     for file in files:
         name = PurePosixPath(file.relative_to(root))
         is_own = _LAKE not in name.parts and not any(part.startswith(".") for part in name.parts)
+        is_own = is_own and (path.is_file() or file.resolve().is_relative_to(root.resolve()))
         if is_own and name.name != _LAKEFILE and fnmatchcase(".".join(name.with_suffix("").parts), modules):
             found = True
             yield str(name), file
@@ -101,6 +104,8 @@ def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
 def source_of(name: str, file: Path) -> SourceFile:
     """Return a Lean file. Raises NoExtract for one that cannot be read as text."""
     try:
+        if not file.is_file():  # a pipe would never end
+            raise NoExtract("it is no regular file")
         return SourceFile.of(PurePosixPath(name), file.read_bytes().decode())
     except OSError as error:
         raise NoExtract(f"it cannot be read: {error.strerror}") from error
