@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice, pairwise, zip_longest
+from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
 
 from farm.assembly.challenge import Challenge
@@ -81,7 +81,7 @@ def root_of(path: Path) -> Path:
 def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
     """Yield the name and the place of each Lean file of a path whose module fits a pattern, in order.
 
-    Links that leave the folder are passed over: somebody else's repository must not name other files.
+    Links that leave the folder are passed over: a repository of others must not name files outside of it.
 
     Raises UsageError for a path without any.
     """
@@ -111,6 +111,19 @@ def source_of(name: str, file: Path) -> SourceFile:
         raise NoExtract(f"it cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise NoExtract(f"byte {error.start} is not UTF-8; save the file as UTF-8") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Result:
+    """A theorem with its verdict and its shorter context, if the options want them.
+
+    `not_in_file` is the reason for which its file does not prove it, or "".
+    """
+
+    theorem: Theorem
+    verdict: Verdict | None
+    shown: Shown | None
+    not_in_file: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,36 +184,46 @@ class Extracting:
         except NoExtract as error:
             return Unit(file=name, digest=known, facts={"failed": str(error)}, lines=())
         theorems, left_out = self._dated(source, extract)
-        verdicts = list[Verdict | None]()
-        if self.wanted.check:
-            verdicts += lines.map(lambda each: self._judged(source, each, left), theorems)
-        shown = self._shown(source, theorems)
-        left_open = self._unproved(source, theorems, left) if self.wanted.check_files else {}
-        judged = list(zip_longest(theorems, verdicts))
+        found = self._results(source, theorems, left, lines)
         facts = {
             "theorems": len(theorems),
             "left_out": [{"name": each.name, "why": each.why, "words": each.words} for each in left_out],
             "unproved": [
-                {"name": it.user_name, "reason": verdict.reason, "detail": verdict.detail}
-                for it, verdict in judged
-                if verdict is not None and verdict.outcome is not Outcome.PROVED
+                {"name": each.theorem.user_name, "reason": each.verdict.reason, "detail": each.verdict.detail}
+                for each in found
+                if each.verdict is not None and each.verdict.outcome is not Outcome.PROVED
             ],
             "not_shown": [
-                {"name": it.user_name, "why": each.why}
-                for it, each in zip(theorems, shown, strict=False)
-                if each.text is None
+                {"name": each.theorem.user_name, "why": each.shown.why}
+                for each in found
+                if each.shown is not None and each.shown.text is None
             ],
-            "states": sum(each.states for each in shown),
-            "not_in_file": [{"name": name, "why": why} for name, why in left_open.items()],
+            "not_in_file": [
+                {"name": each.theorem.user_name, "why": each.not_in_file}
+                for each in found
+                if each.not_in_file
+            ],
+            "states": sum(each.shown is not None and each.shown.states for each in found),
             "checked": self.wanted.check,
             "exited": extract.exited,
         }
-        encoded = (
-            line
-            for (it, verdict), each in zip_longest(judged, shown)
-            for line in self._lines(source, it, verdict, each, left_open)
-        )
+        encoded = (line for each in found for line in self._lines(source, each))
         return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
+
+    def _results(
+        self, source: SourceFile, theorems: Sequence[Theorem], left: threading.Event, lines: Executor
+    ) -> list[_Result]:
+        """Return each theorem with its verdicts and its shorter context, if the options want them."""
+        unknown = [None] * len(theorems)
+        verdicts: Iterable[Verdict | None] = unknown
+        if self.wanted.check:
+            verdicts = lines.map(lambda each: self._judged(source, each, left), theorems)
+        shown: Iterable[Shown | None] = self._shown(source, theorems) or unknown
+        not_in_file = self._unproved(source, theorems, left) if self.wanted.check_files else {}
+        return [
+            _Result(theorem=it, verdict=verdict, shown=its, not_in_file=not_in_file.get(it.user_name, ""))
+            for it, verdict, its in zip(theorems, verdicts, shown, strict=True)
+        ]
 
     def _dated(self, source: SourceFile, extract: Extract) -> tuple[Sequence[Theorem], Sequence[LeftOut]]:
         """Return the theorems with their dates, if these are wanted, and those that are left out."""
@@ -285,22 +308,15 @@ class Extracting:
             task=Task(declarations=True),
         )
 
-    def _lines(
-        self,
-        source: SourceFile,
-        it: Theorem,
-        verdict: Verdict | None,
-        shown: Shown | None,
-        left_open: Mapping[str, str],
-    ) -> Iterator[bytes]:
+    def _lines(self, source: SourceFile, found: _Result) -> Iterator[bytes]:
         more: dict[str, object] = {}
         if self.wanted.check_files:
-            more["proved_in_file"] = it.user_name not in left_open
-        if shown is not None and self.wanted.contexts is not None:
-            more |= shown.fields(self.wanted.contexts)
-        if verdict is not None:
-            more["proof_status"] = verdict.proof_status
-        for line in FORMATS[self.wanted.format](source, it, self.wanted.environment):
+            more["proved_in_file"] = not found.not_in_file
+        if found.shown is not None and self.wanted.contexts is not None:
+            more |= found.shown.fields(self.wanted.contexts)
+        if found.verdict is not None:
+            more["proof_status"] = found.verdict.proof_status
+        for line in FORMATS[self.wanted.format](source, found.theorem, self.wanted.environment):
             yield json.dumps({**line, **more}, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
     def _judged(self, source: SourceFile, it: Theorem, left: threading.Event) -> Verdict:
