@@ -92,7 +92,7 @@ _BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 # Bounded, because a line of fences whose tags never end would take quadratic time; no tag is that long.
 _TAG = re.compile(r"[ \t]*(?:\{[ \t]*)?\.?([^\s`{}]{0,100})\}?[ \t\r]*")
 # An opening fence that the model repeats on the same line.
-_AGAIN = re.compile(r"(?:(`{3,}+|~{3,}+)[ \t]*(?i:lean)[^\s`~{}]{0,100}[ \t\r]*)++$", re.MULTILINE)
+_AGAIN = re.compile(r"(?:(`{3,}+|~{3,}+)[ \t]*(?i:lean)[^\s`~{}]{0,100}[ \t\r]*|(?!))++$", re.MULTILINE)
 # The beginnings of code that a model may write behind a tag on the same line.
 _CODE = re.compile(r"(?:import|open|theorem|lemma|example|set_option|noncomputable|by|/-|--|@\[)(?!\w)")
 

@@ -102,7 +102,7 @@ _IN = re.compile(
 )
 _MOST = 10_000
 _LONGEST_LEAD = 1 << 17
-_GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+)*+")
+_GOES_ON = re.compile(r"[^\n]*+(?:\n[ \t]++\S[^\n]*+|(?!))*+")
 
 
 def commands(text: str, start: int, end: int) -> Iterator[LeanCommand]:

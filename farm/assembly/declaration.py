@@ -40,7 +40,7 @@ class Signature(NamedTuple):
 
 _ATTRIBUTE = r"@\[[^\]\n]*\]"
 _MODIFIER = "private|protected|noncomputable|unsafe|partial|nonrec|public|local|scoped|meta"
-_MODIFIERS = re.compile(rf"[ \t]*+(?:(?:{_ATTRIBUTE}|{_MODIFIER})[ \t]*+)*+")
+_MODIFIERS = re.compile(rf"[ \t]*+(?:(?:{_ATTRIBUTE}|{_MODIFIER})[ \t]*+|(?!))*+")
 _NAMED = re.compile(rf"\s+({NAME})")
 _SPACED = re.compile(r"[\s({\[⦃:]")
 

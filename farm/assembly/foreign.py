@@ -49,7 +49,7 @@ _LEAN3_WORDS = """
 _LEAN3_MODULES = frozenset(_LEAN3_WORDS.split())
 _ISABELLE_PARTS = frozenset({"fixes", "assumes", "shows", "defines", "obtains"})
 #: Isabelle's comments at the beginning of a text; no Lean text begins with ``(*``.
-_COMMENTS = re.compile(r"\A(?:\s*+\(\*.*?\*\))*+", re.DOTALL)
+_COMMENTS = re.compile(r"\A(?:\s*+\(\*.*?\*\)|(?!))*+", re.DOTALL)
 #: The longest part of a text that is read token by token.
 _LONGEST_READ = 1 << 17
 #: The number of tokens that count as the beginning of a text.

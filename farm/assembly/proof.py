@@ -28,7 +28,7 @@ _COMMAND = re.compile(
     r"|noncomputable\b|#\w|@\[|/--)"
 )
 # A line that is not blank, and the blank ones below it.
-_LINES = re.compile(r"[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+(?=\n|\Z))*+\n?")
+_LINES = re.compile(r"[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+(?=\n|\Z)|(?!))*+\n?")
 # Line breaks before code, by the indentation after them; comments may have any indentation.
 _INDENTED = re.compile(r"\n([ \t]*+)(?=[^\s-]|-(?!-))")
 _BY_NONE = re.compile(r"\n(?=[^\s-]|-(?!-))")

@@ -13,14 +13,16 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+# In Python 3.11.2, which Debian 12 has, a possessive ``(?:...)*+`` goes on where its last, failing round
+# ended. So the last alternative of such a group is ``(?!)``, which fails where the round began.
 _LETTER = "A-Za-z_À-ÖØ-öø-ſΑ-ΟΡΤ-Ωα-κμ-ωϊ-ϻἀ-῾℀-⅏\U0001d49c-\U0001d59f"
 _REST = _LETTER + "0-9'!?₀-₉ₐ-ₜᵢ-ᵪⱼ"
 _PART = rf"(?:[{_LETTER}][{_REST}]*+|«[^«»\n]*+»)"
-_STRING = r'"(?:[^"\\]++|\\.)*+"?'
+_STRING = r'"(?:[^"\\]++|\\.|(?!))*+"?'
 _CHAR = r"'(?:[^'\\]|\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.))'"
 _RAW = r'r(?P<hashes>\#*+)"'
 
-NAME = rf"{_PART}(?:\.{_PART})*+"
+NAME = rf"{_PART}(?:\.{_PART}|(?!))*+"
 """The pattern of a Lean name, with all its dotted parts."""
 
 
@@ -65,7 +67,7 @@ _TOKEN = re.compile(
 _COMMENTS = (TokenKind.COMMENT, TokenKind.DOC_COMMENT)
 _KINDS = {kind.value: kind for kind in TokenKind}
 _STRING_END = re.compile(_STRING, re.DOTALL)
-_STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.)*+["{]?', re.DOTALL)
+_STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.|(?!))*+["{]?', re.DOTALL)
 _NEST = re.compile(r"/-|-/")
 # Constructs that may hold text other than code: the only places where a search needs care. A letter before an
 # r or a quote makes it part of a name; looking behind after the first character keeps the search fast.
@@ -77,14 +79,14 @@ _OPAQUE = re.compile(
 _DEEPEST = 4
 _NESTED = r"(?!)"
 for _ in range(_DEEPEST):
-    _INSIDE = rf"(?:[^-/]++|-(?!/)|/(?!-)|{_NESTED})*+"
+    _INSIDE = rf"(?:[^-/]++|-(?!/)|/(?!-)|{_NESTED}|(?!))*+"
     _NESTED = rf"/-{_INSIDE}-/"
 _READ_THROUGH = re.compile(
     rf"""(?:
       [^-/"'«r]++ | (?<=[{_REST}])[r']++ | --[^\n]*+\n | [-/](?!-)
-    | "(?:[^"\\]++|\\.)*+" | «(?:[^«»\n]*+»|(?=[^«»\n]*+[«\n])) | {_CHAR} | '
-    | r(?:(?P<hashes>\#*+)"(?:[^"]++|"(?!(?P=hashes)))*+"(?P=hashes)|(?!\#*+"))
-    | /-.{_INSIDE}-/
+    | "(?:[^"\\]++|\\.|(?!))*+" | «(?:[^«»\n]*+»|(?=[^«»\n]*+[«\n])) | {_CHAR} | '
+    | r(?:(?P<hashes>\#*+)"(?:[^"]++|"(?!(?P=hashes))|(?!))*+"(?P=hashes)|(?!\#*+"))
+    | /-.{_INSIDE}-/ | (?!)
     )*+""",
     re.VERBOSE | re.DOTALL,
 )

@@ -230,18 +230,23 @@ def costs(figures: Figures) -> Table:
 
 def proofs(runs: Sequence[RunFigures]) -> Table:
     """Return the proofs of each run with one: their lengths, how many are distinct, and their cost."""
-    columns = ("proved", "mean characters", "median characters", "distinct", "per problem")
+    lengths = ("mean characters", "median characters", "mean lines", "median lines")
     return Table(
         word="proofs",
         title="proofs",
         names=1,
-        columns=("run", *columns, "CPU per proof", "CPU per solved problem"),
+        columns=(
+            *("run", "proved", *lengths, "distinct", "per problem"),
+            *("CPU per proof", "CPU per solved problem"),
+        ),
         rows=tuple(
             (
                 _name(each.run.id),
                 _whole(found.proofs),
                 _tenths(found.mean_characters),
                 _tenths(found.median_characters),
+                _tenths(found.mean_lines),
+                _tenths(found.median_lines),
                 _whole(found.distinct_proofs) if found.sealed else Cell(None, "–"),
                 _tenths(found.distinct_per_problem),
                 _seconds(each.figures.costs.cpu_seconds_per_proof),

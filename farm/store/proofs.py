@@ -7,29 +7,42 @@ from dataclasses import dataclass
 from farm.store.postgres import Engine, single
 
 # A line is proved by the program whose preamble is stored, so the spans are those of that program. LIMIT
-# keeps the planner from reading a whole table to hash it, as for the outcomes of lines.
+# keeps the planner from reading a whole table to hash it, as for the outcomes of lines. A proved program is
+# UTF-8 without NUL: others are rejected for their text.
 _PROOFS = """
     WITH proofs AS (
         SELECT CASE WHEN group_name IS NOT NULL THEN 'g' || group_name
                     WHEN name <> '' THEN 'n' || name ELSE 'l' || manifest || ':' || line END AS problem,
-               sealed, (
-                   SELECT sum((span ->> 1)::integer - (span ->> 0)::integer)
-                   FROM json_array_elements(CASE preamble WHEN 'farm' THEN asked.fallback_submitted
-                       WHEN 'restated' THEN asked.restated_submitted ELSE asked.submitted END) AS span
-               ) AS characters
+               sealed, length.*
         FROM jobs
         JOIN LATERAL (
             SELECT audit ->> 'sealed_sha256' AS sealed, preamble FROM verdicts
             WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' AND cancelled IS NULL LIMIT 1
         ) AS verdict ON true
         JOIN LATERAL (SELECT * FROM checks WHERE id = jobs.check_id LIMIT 1) AS asked ON true
+        JOIN LATERAL (
+            SELECT convert_from(source, 'UTF8') AS program FROM programs
+            WHERE sha256 = CASE preamble WHEN 'farm' THEN asked.fallback_sha256
+                WHEN 'restated' THEN asked.restated_sha256 ELSE asked.program_sha256 END LIMIT 1
+        ) AS judged ON true
+        CROSS JOIN LATERAL (
+            SELECT sum((span ->> 1)::integer - (span ->> 0)::integer) AS characters,
+                   sum((SELECT count(*) FROM string_to_table(own, E'\\n') AS row
+                        WHERE row ~ '[^[:space:]]')) AS lines
+            FROM json_array_elements(CASE preamble WHEN 'farm' THEN asked.fallback_submitted
+                WHEN 'restated' THEN asked.restated_submitted ELSE asked.submitted END) AS span
+            CROSS JOIN LATERAL substr(program, (span ->> 0)::integer + 1,
+                (span ->> 1)::integer - (span ->> 0)::integer) AS own
+        ) AS length
         WHERE run_id = %(run_id)s
     )
     SELECT count(*) AS proofs, count(DISTINCT problem) AS solved, count(sealed) AS sealed,
            count(DISTINCT (problem, sealed)) FILTER (WHERE sealed IS NOT NULL) AS distinct_proofs,
            count(DISTINCT problem) FILTER (WHERE sealed IS NOT NULL) AS sealed_problems,
            avg(characters)::float8 AS mean_characters,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY characters) AS median_characters
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY characters) AS median_characters,
+           avg(lines)::float8 AS mean_lines,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY lines) AS median_lines
     FROM proofs
 """
 
@@ -38,9 +51,9 @@ _PROOFS = """
 class ProofFigures:
     """Figures of the proved lines of a run.
 
-    Characters are those of the program that are the submission's own, without the line's header
-    and statement. Of `sealed` lines the digest of the sealed module is known; two proofs of a problem are
-    distinct if their digests differ. `sealed_problems` have a sealed line.
+    Characters and lines are those of the program that are the submission's own, without the line's header
+    and statement; blank lines do not count. Of `sealed` lines the digest of the sealed module is known; two
+    proofs of a problem are distinct if their digests differ. `sealed_problems` have a sealed line.
     """
 
     proofs: int
@@ -50,6 +63,8 @@ class ProofFigures:
     sealed_problems: int
     mean_characters: float | None
     median_characters: float | None
+    mean_lines: float | None
+    median_lines: float | None
 
     @property
     def distinct_per_problem(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,9 @@ def test_an_exported_manifest_still_tells_its_fields(farm: Command, run: str) ->
 
 def test_the_proofs_of_a_run_are_measured(quiet: Quiet, tmp_path: Path) -> None:
     run = judged(quiet, tmp_path / "a.jsonl", [YES, YES, YES, REJECTED, YES, REJECTED])
+    ends, lengths = {1: 10, 2: 20, 3: 30, 5: 100}, list[int]()
     with quiet.engine.begin() as connection:  # two proofs of p0 are one, p2's has another length
-        for line, digest, end in ((1, "a", 10), (2, "a", 20), (3, "b", 30), (5, "b", 100)):
+        for (line, end), digest in zip(ends.items(), "aabb", strict=True):
             place = "FROM jobs WHERE run_id = :run AND line = :line AND"
             connection.execute(
                 text(
@@ -124,6 +126,9 @@ def test_the_proofs_of_a_run_are_measured(quiet: Quiet, tmp_path: Path) -> None:
                 ),
                 {"run": run, "line": line, "end": end},
             )
+            program = quiet.farm.json("show", run, "--line", line)["program"]
+            own = program[:5], program[10 : end + 5]
+            lengths.append(sum(bool(row.strip()) for part in own for row in part.split("\n")))
     (found,) = quiet.farm.json("report", run)["runs"]
     assert found["proofs"] == {
         "proofs": 4,
@@ -133,10 +138,13 @@ def test_the_proofs_of_a_run_are_measured(quiet: Quiet, tmp_path: Path) -> None:
         "distinct_proofs": 3,  # one of each problem
         "mean_characters": 40.0,  # 10, 20, 30 and 100
         "median_characters": 25.0,
+        "mean_lines": statistics.mean(lengths),
+        "median_lines": statistics.median(lengths),
     }
     row = quiet.farm("report", run, "--format", "csv", "--table", "proofs").stdout.splitlines()[1]
     # Six lines of a second each, four proofs, three problems.
-    assert row == f"{run},4,40.0,25.0,3,1.0,1.5,2.0"
+    mean, median = statistics.mean(lengths), statistics.median(lengths)
+    assert row == f"{run},4,40.0,25.0,{mean},{median},3,1.0,1.5,2.0"
 
 
 def test_several_runs_are_one_pool_and_stand_side_by_side(quiet: Quiet, tmp_path: Path) -> None:
