@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,11 +36,12 @@ PYTHON = os.path.realpath(sys._base_executable)
 
 
 @pytest.fixture(scope="module", params=LEVELS)
-def isolation(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Isolation]:
-    with isolated(tmp_path_factory.mktemp("work"), request.param) as isolation:
-        yield isolation
+def isolation(request: pytest.FixtureRequest) -> Iterator[Isolation]:
+    # The user of a box may enter it, unlike root's folders of tests: those are passed as descriptors.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        with isolated(Path(folder), request.param) as isolation:
+            yield isolation
 
 
 @pytest.fixture
