@@ -157,6 +157,21 @@ def test_hostile_code_of_a_claim_proves_nothing(farm: Command, benchmark: Path, 
     assert (found, ended.returncode) in (("not proved", 4), ("not judged", 3))
 
 
+def test_an_environment_whose_modules_cannot_be_audited_is_refused(
+    farm: Command, repository: Path, benchmark: Path, tmp_path: Path
+) -> None:
+    lean, table = tmp_path / "lean", tmp_path / "environments.toml"
+    said = 'case "$1" in --version) echo "Lean (version 4.35.0, commit eb6cafb7290e, Release)" ;; esac'
+    write(lean, f"#!/bin/sh\n{said}\n")
+    lean.chmod(0o755)
+    write(table, f'[environments.old]\nlean = "{lean}"\nlean_path = ["{tmp_path}"]\naudit = false\n')
+    words = "--against", benchmark, "-o", tmp_path / "out.jsonl", "--environment", "old"
+    ended = farm.having(FARM_ENVIRONMENTS=str(table))("verify-repo", repository, *words)
+    assert ended.returncode == 2, ended.stderr
+    assert "cannot be audited" in ended.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 BAD = {
     "no folder": (["/no/such"], "there is no such file or folder"),
     "no benchmark": (["--against", "/no/such.jsonl"], "/no/such.jsonl"),

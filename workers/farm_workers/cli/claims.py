@@ -16,7 +16,9 @@ from farm_workers.cli.outputs import limits_of, require_output, write_lines
 
 if TYPE_CHECKING:
     from farm.datasets.claims import Claim
+    from farm_workers.environments.lean_environment import LeanEnvironment
     from farm_workers.machine.claims import Judged, Problem, Result, Verifying
+    from farm_workers.machine.opening import Machine
 
 #: Exit status when a claim is not proved.
 NOT_PROVED = 4
@@ -69,8 +71,7 @@ def verify_repo(
     require_output(output, path, against, suffix=".jsonl", force=force)
     problems, found = _problems(against), _found(path, module)
     with opened(settings, concurrency=settings.concurrency) as machine:
-        machine.installed.require_any()
-        chosen = machine.installed.lean(environment or settings.environment)
+        chosen = _audited(machine, environment or settings.environment)
         verifying = Verifying(
             checker=machine.checker, environment=chosen, limits=limits, at_once=settings.concurrency
         )
@@ -86,6 +87,18 @@ def verify_repo(
         raise typer.Exit(SOME_UNJUDGED)
     if sum(counts.values()) > counts[Result.PROVED] + counts[Result.MISSING]:
         raise typer.Exit(NOT_PROVED)
+
+
+def _audited(machine: Machine, name: str) -> LeanEnvironment:
+    """Return an environment. Raises UsageError for one whose modules cannot be audited."""
+    machine.installed.require_any()
+    found = machine.installed.lean(name)
+    if not found.audited:
+        raise UsageError(
+            f"--environment {name}: its modules cannot be audited, so no claim would be compared with the "
+            "benchmark's statement; use another environment"
+        )
+    return found
 
 
 def _problems(path: Path) -> list[Problem]:

@@ -17,6 +17,7 @@ from farm.judging.forgeable import is_forgeable
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.reward import worth
+from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.lean_text.header import imports
 from farm.lean_text.scanner import sorry_tokens
@@ -31,8 +32,11 @@ from farm_workers.lean.edits import Edit, edited
 from farm_workers.lean.outlined import NoOutline
 
 _RESTING = frozenset({Reason.HAS_SORRY, Reason.AXIOM, Reason.NATIVE_DECIDE})
-#: The weakness of a proof that was judged on a machine whose isolation a proof may have overcome.
-_FORGEABLE = "forgeable"
+#: Weaknesses of a proof that this machine or its environment has, not the proof.
+_WEAKER = {
+    "forgeable": "the isolation of this machine is weak",
+    Tier.AUDIT: "no kernel checked it: the environment has none",
+}
 #: The field of a line for a program that is judged as it is, and that for an answer, which is put below the
 #: benchmark's own header.
 AS_IT_IS, AS_ANSWER = "predicted_proof", "generation"
@@ -252,8 +256,9 @@ class Verifying:
                 trusts=report.trusts,
                 isolation=self.checker.isolation,
             ).weaker
-            if set(weaker) <= {_FORGEABLE}:
-                return Result.PROVED, "the isolation of this machine is weak" if weaker else ""
+            said = [words for word, words in _WEAKER.items() if word in weaker]
+            if set(weaker) <= _WEAKER.keys():
+                return Result.PROVED, "; ".join(said)
             return Result.RESTS_ON, ", ".join([*report.trusts, *report.rests_on_sorry_of]) or detail
         if verdict.outcome is Outcome.JUDGE_ERROR:
             return Result.UNJUDGED, detail
