@@ -138,6 +138,14 @@ def test_a_statement_is_not_taken_for_the_one_that_stands_there_in_another_line(
         assert [each.states for each in shown(outline, setting, *lines)] == [False, True, True]
 
 
+def test_a_statement_compiles_also_where_the_proof_of_another_line_fails(outline: Outlined) -> None:
+    above = CONTEXT[: CONTEXT.index("theorem same")]
+    wrong = CONTEXT.replace("| _ => rfl", "| _ => nope")
+    found = shown(outline, Setting.FULL, (above, "theorem same : ∀ n : Nat, n = n"), (wrong, STATEMENT))
+    assert [each.states for each in found] == [True, True]
+    assert "nope" not in (found[1].text or "")
+
+
 def test_the_first_declarations_are_cut_and_what_rests_on_them(outline: Outlined) -> None:
     (whole,) = shown(outline, Setting.STATEMENTS, (CONTEXT, STATEMENT))
     for most in range(0, whole.tokens + 1, 8):

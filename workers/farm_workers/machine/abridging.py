@@ -131,12 +131,12 @@ class _File:
     outline: Outline
     head: str
     parts: Sequence[Part]
-    stating: Set[int]
+    compiling: Set[int]
 
     def states(self, command: Command, text: str) -> bool:
-        """Return whether a command, which mentions no theorem, states what a text with `sorry` states."""
+        """Return whether a command compiles, needs no theorem, and states the same as a text with `sorry`."""
         proof = next((each for each in self.outline.proofs if each.start == command.start), None)
-        if proof is None or command.needs:
+        if proof is None or command.needs or command.start not in self.compiling:
             return False
         stated = text.rstrip().removesuffix("sorry").rstrip().removesuffix(":=").rstrip()
         return self.text[proof.start : proof.value].rstrip() == stated
@@ -195,7 +195,7 @@ class Abridging:
             stated = sorted([*kept, *more], key=lambda each: each.start)
         failing, _ = self._failing(head, stated) if len(stated) > len(kept) else (set[int](), False)
         compiling = {each.start for number, each in enumerate(stated) if number not in failing}
-        return _File(text=text, outline=outline, head=head, parts=kept, stating=compiling)
+        return _File(text=text, outline=outline, head=head, parts=kept, compiling=compiling)
 
     def _of_line(self, line: _Line, file: _File) -> Shown:
         own = next((each for each in file.outline.commands if each.end > line.cut), None)
@@ -204,9 +204,8 @@ class Abridging:
         left: Sequence[Part] = latest(above, self._wanted.most_tokens)
         stated = lead + line.program[line.cut :]
         try:
-            if own is not None and len(left) == len(above) and file.states(own, stated):
-                states = own.start in file.stating
-            else:
+            states = own is not None and len(left) == len(above) and file.states(own, stated)
+            if not states:
                 left = self._compiling(file.head, left)
                 states = not self._failing(file.head, left, stated)[1]
         except NoOutline as error:
