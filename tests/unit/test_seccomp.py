@@ -232,7 +232,7 @@ answers = {name: said(number, parent) for name, number in calls.items()}
 for number in (0, 6, 11, 19, 20, 21, 22):
     answers[f"kill {number}"] = said(seccomp._SENDING[0][place], parent, number)
 answers["kill -1"] = said(seccomp._SENDING[0][place], -1, 11)
-print(answers)
+print(answers, flush=True)
 os.abort()
 """
 
