@@ -73,6 +73,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(secret, f"{HEADER}theorem twelve : 4 = 4 := rfl\n")
     (folder / "Link.lean").symlink_to(secret)
     (folder / "Gone.lean").symlink_to("/no/such/file")
+    (folder / "Loop.lean").symlink_to("Loop.lean")
     (folder / "Folder.lean").mkdir()
     os.mkfifo(folder / "Pipe.lean")
     write(folder / "README.md", "theorem twelve : 4 = 4 := rfl\n")

@@ -144,3 +144,7 @@ _OPAQUE = frozenset({TokenKind.COMMENT, TokenKind.DOC_COMMENT, TokenKind.CHAR})
 def _code_of(text: str) -> list[Token]:
     """Return the tokens that are code, strings included."""
     return [token for token in tokens(text) if token.kind not in _OPAQUE]
+
+
+#: The policy of what is no submission, such as a dataset's own text or a user's own file.
+NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))

@@ -129,14 +129,13 @@ def _found(path: Path, module: str) -> list[Claim]:
     """Return the theorems of the Lean files of a path. Raises UsageError for a path without files."""
     from farm.cli.terminal import say
     from farm.datasets.claims import Claim, claims
-    from farm_workers.lean.extracted import NoExtract
-    from farm_workers.machine.extraction import source_of, sources
+    from farm_workers.machine.repository import NoSource, source_of, sources
 
     found = list[Claim]()
     for name, file in sources(path, module):
         try:
             found += claims(name, source_of(name, file).text)
-        except NoExtract as error:
+        except NoSource as error:
             say(f"Note: {name} was not read: {error}")
     return found
 

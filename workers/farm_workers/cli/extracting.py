@@ -136,8 +136,9 @@ def _written(
     from farm.datasets.history import began, require_repository
     from farm.datasets.journal import Journal
     from farm.datasets.theorems import module_of
-    from farm_workers.machine.extraction import Extracting, root_of, sources
+    from farm_workers.machine.extraction import Extracting
     from farm_workers.machine.opening import opened
+    from farm_workers.machine.repository import root_of, sources
 
     files = list(sources(path, module))
     if wanted.dates:

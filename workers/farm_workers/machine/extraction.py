@@ -7,10 +7,9 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice, pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from farm.assembly.challenge import Challenge
 from farm.datasets.history import FileHistory, NoHistory, history
@@ -18,13 +17,11 @@ from farm.datasets.journal import Journal, Unit, digest
 from farm.datasets.splits import side
 from farm.datasets.theorem_formats import FORMATS
 from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, bare_name, manifest_line
-from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.audit import PART_PROVED
 from farm.judging.job import Check
 from farm.judging.verdict import Outcome, Verdict, judge
-from farm.lean_text.policy.rules import RULES, Action
-from farm.lean_text.policy.screen import Policy
+from farm.lean_text.policy.screen import NO_POLICY
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
@@ -36,9 +33,8 @@ from farm_workers.lean.edits import SORRY
 from farm_workers.lean.extracted import NoExtract
 from farm_workers.machine.abridging import Abridging, Shown
 from farm_workers.machine.abridging import Wanted as Contexts
+from farm_workers.machine.repository import NoSource, source_of
 
-#: The folder of Lake's builds and downloads, and the file that describes a workspace.
-_LAKE, _LAKEFILE = ".lake", "lakefile.lean"
 #: Why a theorem of a file is not proved there.
 _STANDINGS: Mapping[str, str] = {
     Standing.REFUSED: "it rests on an axiom of the file or on an unsafe constant",
@@ -48,8 +44,6 @@ _STANDINGS: Mapping[str, str] = {
     Standing.MISSING: "the compiled file does not declare it",
     Standing.OTHER_STATEMENT: "the compiled file states something else under its name",
 }
-#: The policy restricts submissions: a file's own proofs are none.
-_NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,46 +65,6 @@ class Wanted:
     limits: Limits
     environment: str | None
     contexts: Contexts | None = None
-
-
-def root_of(path: Path) -> Path:
-    """Return the folder below which files have their names."""
-    return path.parent if path.is_file() else path
-
-
-def sources(path: Path, modules: str) -> Iterator[tuple[str, Path]]:
-    """Yield the name and the place of each Lean file of a path whose module fits a pattern, in order.
-
-    Links that leave the folder are passed over: a repository of others must not name files outside of it.
-
-    Raises UsageError for a path without any.
-    """
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder; give a Lean file, or a folder of them")
-    root = root_of(path)
-    files = [path] if path.is_file() else sorted(path.rglob("*.lean"))
-    found = False
-    for file in files:
-        name = PurePosixPath(file.relative_to(root))
-        is_own = _LAKE not in name.parts and not any(part.startswith(".") for part in name.parts)
-        is_own = is_own and (path.is_file() or file.resolve().is_relative_to(root.resolve()))
-        if is_own and name.name != _LAKEFILE and fnmatchcase(".".join(name.with_suffix("").parts), modules):
-            found = True
-            yield str(name), file
-    if not found:
-        raise UsageError(f"{path}: there is no Lean file whose module is {modules!r}")
-
-
-def source_of(name: str, file: Path) -> SourceFile:
-    """Return a Lean file. Raises NoExtract for one that cannot be read as text."""
-    try:
-        if not file.is_file():  # a pipe would never end
-            raise NoExtract("it is no regular file")
-        return SourceFile.of(PurePosixPath(name), file.read_bytes().decode())
-    except OSError as error:
-        raise NoExtract(f"it cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise NoExtract(f"byte {error.start} is not UTF-8; save the file as UTF-8") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +121,7 @@ class Extracting:
         """Return whether a file is finished as it is now."""
         try:
             return journal.has(name, self._digest(source_of(name, file)))
-        except NoExtract:
+        except NoSource:
             return False
 
     def _digest(self, source: SourceFile) -> str:
@@ -181,7 +135,7 @@ class Extracting:
             source = source_of(name, file)
             known = self._digest(source)
             extract = self._extract(source, left)
-        except NoExtract as error:
+        except (NoExtract, NoSource) as error:
             return Unit(file=name, digest=known, facts={"failed": str(error)}, lines=())
         theorems, left_out = self._dated(source, extract)
         found = self._results(source, theorems, left, lines)
@@ -304,7 +258,7 @@ class Extracting:
             limits=self.wanted.limits,
             submitted=(),
             challenge=Challenge(program=stated, name=last.user_name),
-            assurance=Assurance(tier=self.environment.tiers[0], policy=_NO_POLICY, requires_all_parts=True),
+            assurance=Assurance(tier=self.environment.tiers[0], policy=NO_POLICY, requires_all_parts=True),
             task=Task(declarations=True),
         )
 
@@ -332,7 +286,7 @@ class Extracting:
             generation=str(line["generation"]),
             predicted_proof="",
         )
-        assurance = Assurance(tier=self.environment.tiers[0], policy=_NO_POLICY)
+        assurance = Assurance(tier=self.environment.tiers[0], policy=NO_POLICY)
         check = check_of(entry, self.wanted.limits, assurance)
         if check.challenge is not None:  # no other line has this context: to share it would cost more
             check = replace(check, context_end=0, challenge=replace(check.challenge, context_end=0))

@@ -13,8 +13,7 @@ from farm.errors import UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.verdict import Outcome, Reason, judge
-from farm.lean_text.policy.rules import RULES, Action
-from farm.lean_text.policy.screen import Policy
+from farm.lean_text.policy.screen import NO_POLICY
 from farm.limits import Limits
 from farm.systems import known
 from farm_workers.environments.environment import Environment
@@ -24,8 +23,6 @@ from farm_workers.systems.system import Judge
 
 #: The limits of a statement: ample, since a slow statement is not wrong, and the first one loads the header.
 LIMITS = Limits(wall_seconds=300.0, cpu_seconds=600.0, memory_mib=Limits().memory_mib)
-#: The policy restricts submissions, not datasets.
-_NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +116,7 @@ def _tried(
         program=lines.unproved(challenge),
         limits=LIMITS,
         challenge=challenge,
-        assurance=Assurance(tier=tier, policy=_NO_POLICY),
+        assurance=Assurance(tier=tier, policy=NO_POLICY),
         submitted=(),
         context_end=challenge.context_end,
     )

@@ -11,8 +11,7 @@ from farm.judging.assurance import Assurance
 from farm.judging.job import Check
 from farm.judging.report import Message, Report
 from farm.judging.verdict import Outcome, Verdict, judge
-from farm.lean_text.policy.rules import RULES, Action
-from farm.lean_text.policy.screen import Policy
+from farm.lean_text.policy.screen import NO_POLICY
 from farm.lean_text.positions import Positions
 from farm.limits import Limits
 from farm.task import Task
@@ -22,8 +21,6 @@ from farm_workers.lean.edits import SORRY
 from farm_workers.lean.outlined import Outline
 from farm_workers.mending.texts import Draft
 
-#: The policy restricts submissions: a user's own file is none.
-_NO_POLICY = Policy(actions=dict.fromkeys(RULES, Action.OFF))
 #: With less than this remaining no check begins.
 _LEAST_SECONDS = 0.05
 
@@ -136,7 +133,7 @@ class Trials:
         )
 
     def _assurance(self) -> Assurance:
-        return Assurance(tier=self._environment.tiers[0], policy=_NO_POLICY)
+        return Assurance(tier=self._environment.tiers[0], policy=NO_POLICY)
 
     def _within(self, check: Check) -> tuple[Report, Verdict]:
         left = self._seconds - self.seconds
