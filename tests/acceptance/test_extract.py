@@ -134,6 +134,7 @@ def test_no_more_theorems_are_described_than_are_wanted(checker: Checker, core: 
 
 #: What a shell does that a tactic of the file starts.
 HOSTILE = {
+    "nothing": "true",
     "writes the answer": """printf '{"exited": false}\\n' > extracted.jsonl""",
     "replaces the answer": """rm -f extracted.jsonl; printf '{"exited": false}\\n' > extracted.jsonl""",
     "makes it a link": "rm -f extracted.jsonl; ln -s /etc/passwd extracted.jsonl",
@@ -154,7 +155,10 @@ def test_a_file_whose_code_acts_forges_no_line(checker: Checker, core: LeanEnvir
     try:
         found = extracted(checker, core, text)
     except NoExtract:
+        assert act != HOSTILE["nothing"]  # without the act the file is extracted
         return
+    if act == HOSTILE["nothing"]:
+        assert {each.user_name for each in found.theorems} == {"t", "good"}
     assert {each.user_name for each in found.theorems} <= {"t", "good"}
 
 
@@ -198,6 +202,31 @@ def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
     assert "rests on an axiom" in told["not_in_file"][0]["why"]
     assert all((each["proof_status"] == "completed") is each["proved_in_file"] for each in lines(output))
     assert farm.json("extract", twenty, "-o", output, "--force", "--check-files")["not_in_file"] == []
+
+
+#: Files whose statements cannot be judged: there is no `sorry`, and `sorry` is something else.
+UNJUDGED = {
+    "no sorry": "prelude\ninductive T : Prop where\n  | i : T\ntheorem one : T := T.i\n",
+    "another sorry": """prelude
+import Core
+macro_rules | `(sorry) => `(trivial)
+theorem one : True := trivial
+""",
+}
+
+
+@pytest.mark.parametrize("text", UNJUDGED.values(), ids=UNJUDGED)
+def test_a_theorem_that_cannot_be_judged_is_not_called_unproved(
+    farm: Command, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "One.lean").write_text(text)
+    output = tmp_path / "lines.jsonl"
+    told = farm.json("extract", tmp_path, "-o", output, "--check", "--check-files", status=3)
+    assert (told["unproved"], told["not_in_file"]) == ([], [])
+    assert [(each["name"], bool(each["why"])) for each in told["unjudged"]] == [("one", True)]
+    assert (told["theorems"], told["proved"], told["proved_in_file"]) == (1, 0, 0)
+    (line,) = lines(output)
+    assert (line["proof_status"], line["proved_in_file"]) == ("judge_error", None)
 
 
 def test_a_file_of_more_theorems_than_one_audit_lists_is_judged_in_parts(

@@ -194,11 +194,14 @@ def test_a_context_whose_header_is_unknown_has_none_and_the_others_have_theirs(o
     assert found[1].text == CONTEXT
 
 
-def test_code_of_the_file_that_lies_about_its_commands_shows_nothing_else(outline: Outlined) -> None:
-    act = """printf '{"commands": [], "proofs": []}' > outline.json"""
+@pytest.mark.parametrize("act", ["true", """printf '{"commands": [], "proofs": []}' > outline.json"""])
+def test_code_of_the_file_that_lies_about_its_commands_shows_nothing_else(
+    outline: Outlined, act: str
+) -> None:
     context = cheating(act, wait_ms=100).partition("theorem")[0]
     context += "theorem t (p : Prop) (h : p) : p := by\n  cheat!!\n  exact h\n"
     found = shown(outline, Setting.FULL, (context, "theorem u : Nope := by"), (CONTEXT, STATEMENT))
+    assert found[0].text is not None or act != "true"
     assert context.startswith(found[0].text or "")
     assert found[1].text == CONTEXT
 

@@ -1,4 +1,4 @@
-"""Somebody's proofs against a benchmark's own statements: what each claim comes to."""
+"""Claimed proofs against a benchmark's own statements: what each claim comes to."""
 
 from __future__ import annotations
 

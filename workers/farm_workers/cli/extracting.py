@@ -81,7 +81,8 @@ def extract(
     """Write each theorem of Lean files as a line, with its context, its proof and facts from Lean.
 
     The lines are a manifest that `farm submit` judges. The exit status is 3 when a file could not be
-    extracted, 4 when --check finds a line that is not proved, and 2 for bad usage, which writes nothing.
+    extracted or a theorem not judged, 4 when a check finds one that is not proved, and 2 for bad usage, which
+    writes nothing.
     """
     from farm.datasets.theorem_formats import FORMATS
     from farm.errors import UsageError
@@ -110,8 +111,8 @@ def extract(
     if as_json:
         print_json(**facts)
     else:
-        _print(facts)
-    if facts["failed"]:
+        _print(facts, wanted)
+    if facts["failed"] or facts["unjudged"]:
         raise typer.Exit(SOME_UNJUDGED)
     if facts["unproved"] or facts["not_in_file"]:
         raise typer.Exit(SOME_UNPROVED)
@@ -164,8 +165,6 @@ def _written(
                 journal.add(unit)
                 done()
         facts = _published(journal, [name for name, _ in files], output)
-        facts["files_checked"] = wanted.check_files
-        facts["abridged"] = wanted.contexts is not None
         return {**facts, "resumed": len(files) - len(left)}
 
 
@@ -174,38 +173,34 @@ def _published(journal: Journal, names: Sequence[str], output: Path) -> dict[str
     lines = journal.publish(names)
     failed = [{"file": name, "why": told["failed"]} for name, told in units if "failed" in told]
     whole = [(name, told) for name, told in units if "failed" not in told]
+    numbers = ("theorems", "proved", "proved_in_file", "states")
+    lists = ("left_out", "unproved", "not_in_file", "unjudged", "not_shown")
     return {
         "output": str(output),
         "files": len(units),
         "lines": lines,
-        "theorems": sum(told["theorems"] for _, told in whole),
         "failed": failed,
-        "left_out": [{"file": name, **each} for name, told in whole for each in told["left_out"]],
-        "unproved": [{"file": name, **each} for name, told in whole for each in told["unproved"]],
-        "not_in_file": [{"file": name, **each} for name, told in whole for each in told["not_in_file"]],
-        "states": sum(told["states"] for _, told in whole),
-        "not_shown": [{"file": name, **each} for name, told in whole for each in told["not_shown"]],
-        "checked": any(told["checked"] for _, told in whole),
+        **{each: sum(told[each] for _, told in whole) for each in numbers},
+        **{each: [{"file": name, **it} for name, told in whole for it in told[each]] for each in lists},
     }
 
 
-def _print(facts: Mapping[str, Any]) -> None:
+def _print(facts: Mapping[str, Any], wanted: Wanted) -> None:
     from farm.cli.terminal import count, say
 
     _table("not extracted", facts["failed"], ("file", "why"))
     _table("left out", facts["left_out"], ("file", "name", "words"))
     _table("without a shorter context", facts["not_shown"], ("file", "name", "why"))
+    _table("not judged", facts["unjudged"], ("file", "name", "why"))
     _table("not proved", facts["unproved"], ("file", "name", "reason", "detail"))
-    if facts["checked"]:
-        proved = facts["theorems"] - len(facts["unproved"])
-        say(f"{proved} of {count(facts['theorems'], 'theorem')} are proved again")
     _table("not proved in its file", facts["not_in_file"], ("file", "name", "why"))
-    if facts["files_checked"]:
-        proved = facts["theorems"] - len(facts["not_in_file"])
-        say(f"{proved} of {count(facts['theorems'], 'theorem')} are proved in their files")
-    if facts["abridged"]:
-        number = count(facts["theorems"], "statement")
-        say(f"{facts['states']} of {number} compile below their shorter contexts")
+    theorems = count(facts["theorems"], "theorem")
+    if wanted.check:
+        say(f"{facts['proved']} of {theorems} are proved again")
+    if wanted.check_files:
+        say(f"{facts['proved_in_file']} of {theorems} are proved in their files")
+    if wanted.contexts is not None:
+        say(f"The statements of {facts['states']} of {theorems} compile below their shorter contexts")
     said = f"Wrote {count(facts['lines'], 'line')} of {count(facts['files'], 'file')} into {facts['output']}"
     left = f"; left out {count(len(facts['left_out']), 'theorem')}" if facts["left_out"] else ""
     say(said + left)

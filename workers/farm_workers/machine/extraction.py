@@ -40,7 +40,6 @@ _STANDINGS: Mapping[str, str] = {
     Standing.REFUSED: "it rests on an axiom of the file or on an unsafe constant",
     Standing.OPEN: "it contains a sorry",
     Standing.RESTS_ON_OPEN: "it rests on a sorry",
-    Standing.UNCHECKED: "the kernel has not accepted the file",
     Standing.MISSING: "the compiled file does not declare it",
     Standing.OTHER_STATEMENT: "the compiled file states something else under its name",
 }
@@ -68,16 +67,42 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Result:
-    """A theorem with its verdict and its shorter context, if the options want them.
+class _InFile:
+    """Whether a file proves one of its theorems, None if that was not decided; and why it does not."""
 
-    `not_in_file` is the reason for which its file does not prove it, or "".
-    """
+    is_proved: bool | None
+    why: str = ""
+
+    @classmethod
+    def of(cls, standing: str | None, unknown: str) -> _InFile:
+        """Return the meaning of a part's verdict; `unknown` is the reason where there is none."""
+        if standing is None or standing == Standing.UNCHECKED:
+            return cls(is_proved=None, why=unknown)
+        if standing == PART_PROVED:
+            return cls(is_proved=True)
+        return cls(is_proved=False, why=_STANDINGS.get(standing, standing))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Result:
+    """A theorem with its verdicts and its shorter context, if the options want them."""
 
     theorem: Theorem
     verdict: Verdict | None
     shown: Shown | None
-    not_in_file: str
+    in_file: _InFile | None
+
+    @property
+    def unjudged(self) -> str:
+        """Why the theorem was not judged, "" if it was or nobody asked."""
+        if self.verdict is not None and self.verdict.outcome is Outcome.JUDGE_ERROR:
+            return self.verdict.detail
+        return self.in_file.why if self.in_file is not None and self.in_file.is_proved is None else ""
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the line was judged by itself, and is proved."""
+        return self.verdict is not None and self.verdict.outcome is Outcome.PROVED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,26 +165,9 @@ class Extracting:
         theorems, left_out = self._dated(source, extract)
         found = self._results(source, theorems, left, lines)
         facts = {
-            "theorems": len(theorems),
             "left_out": [{"name": each.name, "why": each.why, "words": each.words} for each in left_out],
-            "unproved": [
-                {"name": each.theorem.user_name, "reason": each.verdict.reason, "detail": each.verdict.detail}
-                for each in found
-                if each.verdict is not None and each.verdict.outcome is not Outcome.PROVED
-            ],
-            "not_shown": [
-                {"name": each.theorem.user_name, "why": each.shown.why}
-                for each in found
-                if each.shown is not None and each.shown.text is None
-            ],
-            "not_in_file": [
-                {"name": each.theorem.user_name, "why": each.not_in_file}
-                for each in found
-                if each.not_in_file
-            ],
-            "states": sum(each.shown is not None and each.shown.states for each in found),
-            "checked": self.wanted.check,
             "exited": extract.exited,
+            **_facts(found),
         }
         encoded = (line for each in found for line in self._lines(source, each))
         return Unit(file=source.path, digest=known, facts=facts, lines=encoded)
@@ -173,10 +181,12 @@ class Extracting:
         if self.wanted.check:
             verdicts = lines.map(lambda each: self._judged(source, each, left), theorems)
         shown: Iterable[Shown | None] = self._shown(source, theorems) or unknown
-        not_in_file = self._unproved(source, theorems, left) if self.wanted.check_files else {}
+        in_file: Iterable[_InFile | None] = unknown
+        if self.wanted.check_files:
+            in_file = self._in_file(source, theorems, left)
         return [
-            _Result(theorem=it, verdict=verdict, shown=its, not_in_file=not_in_file.get(it.user_name, ""))
-            for it, verdict, its in zip(theorems, verdicts, shown, strict=True)
+            _Result(theorem=it, verdict=verdict, shown=its, in_file=its_file)
+            for it, verdict, its, its_file in zip(theorems, verdicts, shown, in_file, strict=True)
         ]
 
     def _dated(self, source: SourceFile, extract: Extract) -> tuple[Sequence[Theorem], Sequence[LeftOut]]:
@@ -223,29 +233,24 @@ class Extracting:
         stated = [(source.part(0, it.start), source.part(it.start, it.proof)) for it in theorems]
         return Abridging(outline, self.wanted.contexts).shown(stated)
 
-    def _unproved(
+    def _in_file(
         self, source: SourceFile, theorems: Sequence[Theorem], left: threading.Event
-    ) -> Mapping[str, str]:
-        """Return the theorems that a file does not prove, with the reason; the whole file is one check.
+    ) -> Iterator[_InFile]:
+        """Yield for each theorem whether its file proves it; the whole file is one check.
 
-        Its theorems are parts of one statement: the file with `sorry` for each proof.
+        Its theorems are parts of one statement: the file with `sorry` for each proof. Only the verdict on its
+        own part decides about a theorem, never that on the whole.
         """
-        found = dict[str, str]()
         for first in range(0, len(theorems), MOST_LISTED):
             some = theorems[first : first + MOST_LISTED]
             report = self.checker.check(self._whole(source, some), self.environment, cancelled=left.is_set)
-            verdict = judge(report)
-            if verdict.outcome is Outcome.PROVED:
-                continue
             parts = () if report.audit is None else report.audit.parts or ()
-            standing = {bare_name(each.name): each for each in parts}
-            for it in some:
-                part = standing.get(it.user_name)
-                if part is None:
-                    found[it.user_name] = verdict.detail
-                elif part.verdict != PART_PROVED:
-                    found[it.user_name] = _STANDINGS.get(part.verdict, part.verdict)
-        return found
+            standing = {bare_name(each.name): each.verdict for each in parts}
+            verdict = judge(report)
+            unknown = verdict.detail
+            if verdict.outcome is Outcome.PROVED:  # something in the file gives `sorry` another meaning
+                unknown = "the file proves its statement also with a sorry for the proof"
+            yield from (_InFile.of(standing.get(it.user_name), unknown) for it in some)
 
     def _whole(self, source: SourceFile, theorems: Sequence[Theorem]) -> Check:
         """Return the check of a file up to the last of some theorems, against their statements."""
@@ -264,8 +269,8 @@ class Extracting:
 
     def _lines(self, source: SourceFile, found: _Result) -> Iterator[bytes]:
         more: dict[str, object] = {}
-        if self.wanted.check_files:
-            more["proved_in_file"] = not found.not_in_file
+        if found.in_file is not None:
+            more["proved_in_file"] = found.in_file.is_proved
         if found.shown is not None and self.wanted.contexts is not None:
             more |= found.shown.fields(self.wanted.contexts)
         if found.verdict is not None:
@@ -291,3 +296,33 @@ class Extracting:
         if check.challenge is not None:  # no other line has this context: to share it would cost more
             check = replace(check, context_end=0, challenge=replace(check.challenge, context_end=0))
         return judge(self.checker.check(check, self.environment, cancelled=left.is_set))
+
+
+def _facts(found: Sequence[_Result]) -> dict[str, object]:
+    """Return the facts of a file's theorems, for the journal."""
+    return {
+        "theorems": len(found),
+        "proved": sum(each.is_proved for each in found),
+        "proved_in_file": sum(each.in_file is not None and each.in_file.is_proved is True for each in found),
+        "states": sum(each.shown is not None and each.shown.states for each in found),
+        "unproved": [
+            {"name": each.theorem.user_name, "reason": each.verdict.reason, "detail": each.verdict.detail}
+            for each in found
+            if each.verdict is not None
+            and not each.is_proved
+            and each.verdict.outcome is not Outcome.JUDGE_ERROR
+        ],
+        "not_in_file": [
+            {"name": each.theorem.user_name, "why": each.in_file.why}
+            for each in found
+            if each.in_file is not None and each.in_file.is_proved is False
+        ],
+        "unjudged": [
+            {"name": each.theorem.user_name, "why": each.unjudged} for each in found if each.unjudged
+        ],
+        "not_shown": [
+            {"name": each.theorem.user_name, "why": each.shown.why}
+            for each in found
+            if each.shown is not None and each.shown.text is None
+        ],
+    }
