@@ -77,8 +77,11 @@ def require_repository(folder: Path) -> None:
 
 
 def began(folder: Path) -> int:
-    """Return the time of a repository's first commit, in seconds since 1970. Raises NoHistory."""
-    times = _git(folder, "log", "--max-parents=0", "--no-textconv", "--format=%ct", "HEAD").split()
+    """Return the time of a repository's first commit, in seconds since 1970. Raises UsageError."""
+    try:
+        times = _git(folder, "log", "--max-parents=0", "--no-textconv", "--format=%ct", "HEAD").split()
+    except NoHistory as error:
+        raise UsageError(f"--split: {folder}: git tells no first commit ({error}); try again") from error
     return min(map(int, times))
 
 

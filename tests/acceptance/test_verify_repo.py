@@ -158,6 +158,58 @@ def test_hostile_code_of_a_claim_proves_nothing(farm: Command, benchmark: Path, 
     assert (found, ended.returncode) in (("not proved", 4), ("not judged", 3))
 
 
+def test_a_benchmarks_own_answers_and_verdicts_are_no_claims(farm: Command, tmp_path: Path) -> None:
+    own = {"header": HEADER, "generation": ":= trivial", "proof_status": "completed", "proved_in_file": True}
+    told = {
+        "farm": {"verdict": "proved"},
+        "claim": {"result": "proved"},
+        "predicted_proof": "theorem x",
+        "more": 7,
+    }
+    made = [
+        {"name": name, "formal_statement": f"theorem {name} : True", **own, **told} for name in ("one", "two")
+    ]
+    rows = [*made, {**made[0], "sample": 1}, {**made[0], "axioms": ["propext"]}]
+    write(tmp_path / "b.jsonl", "".join(json.dumps(each) + "\n" for each in rows))
+    write(tmp_path / "Proofs" / "One.lean", f"{HEADER}theorem one : True := by nope\n")
+    output = tmp_path / "out.jsonl"
+    farm.json("verify-repo", tmp_path / "Proofs", "--against", tmp_path / "b.jsonl", "-o", output, status=4)
+    one, two, other = lines_of(output)  # a sample is no other problem; other axioms make one
+    assert (one["claim"]["result"], one["proof_status"], one["farm"]["verdict"]) == (
+        "not proved",
+        "error",
+        "rejected",
+    )
+    assert "generation" not in one
+    assert two == {**{name: two[name] for name in ("name", "formal_statement", "header")}, "more": 7} | {
+        "claim": {"result": "missing"}
+    }
+    assert other["axioms"] == ["propext"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([{"task": "disprove"}], 'field "task"'),
+        ([{"environment": "a"}, {"environment": "b"}], "several environments, a and b"),
+        ([{"environment": "nowhere"}], "nowhere"),
+    ],
+)
+def test_lines_of_a_benchmark_that_cannot_be_claimed_are_refused(
+    farm: Command, repository: Path, tmp_path: Path, fields: list[dict[str, str]], said: str
+) -> None:
+    made = [
+        {"name": f"p{number}", "header": HEADER, "formal_statement": f"theorem p{number} : True", **each}
+        for number, each in enumerate(fields)
+    ]
+    write(tmp_path / "b.jsonl", "".join(json.dumps(each) + "\n" for each in made))
+    words = "--against", tmp_path / "b.jsonl", "-o", tmp_path / "out.jsonl"
+    ended = farm("verify-repo", repository, *words)
+    assert ended.returncode == 2, ended.stderr
+    assert said in ended.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_an_environment_whose_modules_cannot_be_audited_is_refused(
     farm: Command, repository: Path, benchmark: Path, tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ def verify_repo(
     require_output(output, path, against, suffix=".jsonl", force=force)
     problems, found = _problems(against), _found(path, module)
     with opened(settings, concurrency=settings.concurrency) as machine:
-        chosen = _audited(machine, environment or settings.environment)
+        chosen = _audited(machine, environment or _named_by(problems) or settings.environment)
         verifying = Verifying(
             checker=machine.checker, environment=chosen, limits=limits, at_once=settings.concurrency
         )
@@ -110,19 +110,28 @@ def _problems(path: Path) -> list[Problem]:
     from farm_workers.machine.claims import Problem
 
     with opened(path) as lines:
-        given = [(number, line) for number, line in lines]
-    made, seen = list[Problem](), set[tuple[str, ...]]()
-    texts = dict(given)
-    for each in entries(str(path), given, may_lack_answer=True):
+        texts = dict(lines)
+    made = dict[str, Problem]()
+    for each in entries(str(path), texts.items(), may_lack_answer=True):
         if isinstance(each, Exception):
             raise each
-        key = each.name, each.header, each.context, each.formal_statement
-        if each.formal_statement.strip() and key not in seen:
-            seen.add(key)
-            made.append(Problem(fields=json.loads(unmarked(each.line, texts[each.line])), entry=each))
+        problem = Problem.of(json.loads(unmarked(each.line, texts[each.line])), each)
+        if each.formal_statement.strip():
+            made.setdefault(problem.key, problem)
     if not made:
         raise UsageError(f"--against {path}: no line has a formal_statement; give a benchmark's manifest")
-    return made
+    return list(made.values())
+
+
+def _named_by(problems: Sequence[Problem]) -> str | None:
+    """Return the environment that the lines of a benchmark name, None for none. Raises UsageError for two."""
+    names = sorted({each.entry.environment for each in problems if each.entry.environment is not None})
+    if len(names) > 1:
+        raise UsageError(
+            f"--against: its lines name several environments, {' and '.join(names[:2])}; "
+            "choose one with --environment, or split the benchmark"
+        )
+    return names[0] if names else None
 
 
 def _found(path: Path, module: str) -> list[Claim]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.datasets.claims import Asked, Claim, Pair, PairedBy, left, pairs
+from farm.errors import ManifestError
 from farm.judging.assurance import Assurance
 from farm.judging.forgeable import is_forgeable
 from farm.judging.job import Check
@@ -23,7 +24,7 @@ from farm.lean_text.header import imports
 from farm.lean_text.scanner import sorry_tokens
 from farm.limits import Limits
 from farm.manifest.entry import Entry
-from farm.task import Task
+from farm.task import Kind, Task
 from farm.version import VERSION
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
@@ -37,6 +38,8 @@ _WEAKER = {
     "forgeable": "the isolation of this machine is weak",
     Tier.AUDIT: "no kernel checked it: the environment has none",
 }
+#: The fields of a line that are about its own answer, which is no claim of the repository.
+_OF_ANSWERS = frozenset({"generation", "predicted_proof", "proof_status", "proved_in_file", "farm", "claim"})
 #: The field of a line for a program that is judged as it is, and that for an answer, which is put below the
 #: benchmark's own header.
 AS_IT_IS, AS_ANSWER = "predicted_proof", "generation"
@@ -55,10 +58,31 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """A line of a benchmark: its own fields, and the same validated."""
+    """A line of a benchmark without its answer and what the farm wrote of that; and the line, validated."""
 
     fields: Mapping[str, Any]
     entry: Entry
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], entry: Entry) -> Problem:
+        """Return the problem of a line. Raises ManifestError for one that asks for no proof of a statement."""
+        if entry.hole is not None or entry.task.kind is not Kind.PROVE:
+            field = "task" if entry.hole is None else "hole"
+            raise ManifestError(
+                entry.path,
+                "a claim is judged as a proof of a whole statement",
+                remedy=f"leave out the field {field}, or the line",
+                line=entry.line,
+                field=field,
+            )
+        own = {name: value for name, value in fields.items() if name not in _OF_ANSWERS}
+        alone = replace(entry, generation="", predicted_proof="", lacks_answer=True)
+        return cls(fields=own, entry=alone)
+
+    @property
+    def key(self) -> str:
+        """A text that is equal for equal problems, such as the samples of one."""
+        return repr(replace(self.entry, path="", line=0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
