@@ -65,7 +65,7 @@ class Problem:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], entry: Entry) -> Problem:
-        """Return the problem of a line. Raises ManifestError for one that asks for no proof of a statement."""
+        """Return the problem of a line. Raises ManifestError if it asks for no proof of a statement."""
         if entry.hole is not None or entry.task.kind is not Kind.PROVE:
             field = "task" if entry.hole is None else "hole"
             raise ManifestError(
