@@ -7,13 +7,12 @@ all verdicts on a statement. Only verdicts by the same rules are compared: envir
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
 from psycopg import Cursor
 from psycopg.rows import DictRow
-from sqlalchemy import Connection, text
 
 from farm.assembly.negation import negated_by, negation_to
 from farm.characters import encoded
@@ -56,13 +55,25 @@ _CONTRARY = """
           ELSE disproof END
 """
 # No later line shares what is taken back.
-_TAKE_BACK = text("""
+_TAKE_BACK = """
     WITH kept AS (
-        UPDATE verdicts SET verdict = :verdict, reason = :reason, detail = :detail, decided_at = now()
-        WHERE check_id = ANY(:ids) AND reason <> :reason RETURNING check_id
+        UPDATE verdicts
+        SET verdict = %(verdict)s, reason = %(reason)s, detail = %(detail)s, decided_at = now()
+        WHERE check_id = ANY(%(ids)s) AND reason <> %(reason)s RETURNING check_id
     )
     UPDATE checks SET identity = NULL FROM kept WHERE id = check_id
-""")
+"""
+# Proofs do not wait for each other. All take their locks in one order, so no two transactions wait for
+# each other, and none takes a lock twice: of a shared lock that becomes exclusive each may hold a half.
+_LOCK = """
+    SELECT count(CASE WHEN exclusive THEN pg_advisory_xact_lock(key)
+                      ELSE pg_advisory_xact_lock_shared(key) END)
+    FROM (
+        SELECT key, bool_or(disproof) AS exclusive
+        FROM unnest(CAST(%(keys)s AS bigint[]), CAST(%(disproofs)s AS boolean[])) AS each (key, disproof)
+        GROUP BY key ORDER BY key OFFSET 0
+    ) AS keys
+"""
 
 #: A proof that rests on one of these is none of the statement alone.
 _WEAKER = frozenset({ADMITTED, ANSWERED})
@@ -105,7 +116,30 @@ def _digest(program: str) -> bytes:
     return sha256(encoded(program)).digest()
 
 
-def contrary(cursor: Cursor[DictRow], asked: list[Asked]) -> dict[int, list[int]]:
+def lock(cursor: Cursor[DictRow], asked: Sequence[Asked]) -> None:
+    """Wait until no other transaction records a contrary verdict on these statements, and make such wait.
+
+    To be called first in a transaction: of two with contrary verdicts the later one then finds the other's.
+    """
+    keys = [int.from_bytes(each.statement[:8], signed=True) for each in asked]
+    cursor.execute(_LOCK, {"keys": keys, "disproofs": [each.disproof for each in asked]})
+
+
+def settle(cursor: Cursor[DictRow], recorded: Sequence[Asked]) -> Mapping[int, Verdict]:
+    """Make contradictions of the recorded verdicts whose statements are proved and disproved by now.
+
+    Those of other lines are changed, too. Return the new verdicts by the recorded checks.
+    """
+    if not recorded or not (found := _contrary(cursor, recorded)):
+        return {}
+    ids = sorted({*found, *(each for others in found.values() for each in others)})
+    said = contradiction(f"checks {', '.join(map(str, ids[:_MOST_NAMED]))}")
+    values = {"verdict": said.outcome, "reason": said.reason, "detail": said.detail, "ids": ids}
+    cursor.execute(_TAKE_BACK, values)
+    return dict.fromkeys(found, said)
+
+
+def _contrary(cursor: Cursor[DictRow], asked: Sequence[Asked]) -> dict[int, list[int]]:
     """Return the checks with the contrary verdict, by those of `asked` that have any."""
     ids, statements, negations, disproofs = map(list, zip(*asked, strict=True))
     values = {"ids": ids, "statements": statements, "negations": negations, "disproofs": disproofs}
@@ -114,12 +148,3 @@ def contrary(cursor: Cursor[DictRow], asked: list[Asked]) -> dict[int, list[int]
     for row in cursor.execute(_CONTRARY, values | words):
         found.setdefault(row["id"], []).append(row["contrary"])
     return found
-
-
-def take_back(connection: Connection, found: dict[int, list[int]]) -> Verdict:
-    """Make every verdict on these statements a contradiction, and return that verdict."""
-    ids = sorted({*found, *(each for others in found.values() for each in others)})
-    said = contradiction(f"checks {', '.join(map(str, ids[:_MOST_NAMED]))}")
-    values = {"verdict": said.outcome, "reason": said.reason, "detail": said.detail, "ids": ids}
-    connection.execute(_TAKE_BACK, values)
-    return said

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
@@ -62,12 +62,14 @@ _FRESH_SECONDS = 1.0
 class Recorded:
     """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew.
 
-    Of those that are `proved`, or disproved, the rivals are still to be stopped.
+    Of those that are `proved`, or disproved, the rivals are still to be stopped. `disputed` are the verdicts
+    that replace those of statements that are proved and disproved, by check.
     """
 
     check_ids: frozenset[int]
     anew: int
     proved: tuple[int, ...] = ()
+    disputed: Mapping[int, Verdict] = field(default_factory=dict)
 
 
 # Skips the upsert if another worker refreshed the row, which all workers share, within a second. The
@@ -500,34 +502,23 @@ class Store:
     def record(self, decisions: Sequence[tuple[Claim, Decision]]) -> Recorded:
         """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
 
-        A verdict by chance is one line's own: the other lines of that check get new checks.
+        A verdict by chance is one line's own: the other lines of that check get new checks. Verdicts on a
+        statement that is proved and disproved become contradictions, those of other lines too. Nobody reads
+        such a verdict as it was before: of two that are recorded at once, the later one waits for the other.
         """
         values = {"given": storable_json([decision.row(claim) for claim, decision in decisions])}
         verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
-        with single(self.engine) as cursor, _together(cursor, verdicts.values()):
+        asked = contradictions.asked_of(decisions)
+        with single(self.engine) as cursor, _together(cursor, verdicts.values(), asked):
+            if asked:
+                contradictions.lock(cursor, asked)
             rows = cursor.execute(_FINISH, values).fetchall()
             done = {row["id"]: verdicts[_hold(row)] for row in rows}
             chance = [id_ for id_, verdict in done.items() if verdict.by_chance]
             anew = waiting.part(cursor, chance) if chance else 0
+            disputed = contradictions.settle(cursor, [each for each in asked if each.check_id in done])
         proved = tuple(id_ for id_, verdict in done.items() if verdict.outcome in _DECIDED)
-        return Recorded(check_ids=frozenset(done), anew=anew, proved=proved)
-
-    def contradicted(self, decided: Sequence[tuple[Claim, Decision]]) -> Mapping[int, Verdict]:
-        """Return the verdicts that replace these, of statements that are proved and disproved by now.
-
-        Those of other lines are replaced, too. To be called when the verdicts are recorded, before anybody is
-        told of them: of two that are recorded at the same moment, the later call sees both.
-        """
-        asked = contradictions.asked_of(decided)
-        if not asked:
-            return {}
-        with single(self.engine) as cursor:
-            found = contradictions.contrary(cursor, asked)
-        if not found:
-            return {}
-        with self.transaction() as connection:
-            said = contradictions.take_back(connection, found)
-        return dict.fromkeys(found, said)
+        return Recorded(check_ids=frozenset(done), anew=anew, proved=proved, disputed=disputed)
 
     def stop_rivals(self, proved: Sequence[int]) -> None:
         """Cancel the rest of the groups that these checks are the first proofs of, where a run asks for that.
@@ -580,10 +571,12 @@ class Store:
             connection.execute(_EXPORTED, values)
 
 
-def _together(cursor: Cursor[DictRow], verdicts: Iterable[Verdict]) -> AbstractContextManager[object]:
+def _together(
+    cursor: Cursor[DictRow], verdicts: Iterable[Verdict], asked: Sequence[contradictions.Asked]
+) -> AbstractContextManager[object]:
     """Make one transaction of recording these verdicts, where more than one statement does it."""
-    by_chance = any(verdict.by_chance for verdict in verdicts)
-    return cursor.connection.transaction() if by_chance else nullcontext()
+    is_several = bool(asked) or any(verdict.by_chance for verdict in verdicts)
+    return cursor.connection.transaction() if is_several else nullcontext()
 
 
 def _tiers(names: Sequence[str], tiers: Tiers) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from farm import tracing
 from farm.errors import ServerDown
 from farm.judging.report import Answer
 from farm.judging.states import Priority
-from farm.judging.verdict import box_failed
+from farm.judging.verdict import Verdict, box_failed
 from farm.log import logger
 from farm.store.attempt import Claim, Decision, Released
 from farm.store.transitions import Store
@@ -164,7 +164,7 @@ class Recorder(threading.Thread):
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
         began_ns = time.time_ns()
         recorded = self._retrying(lambda: self._store.record(decided))
-        decided = self._undisputed(decided, recorded.check_ids)
+        decided = _undisputed(decided, recorded.disputed)
         self._completed(recorded.check_ids)
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         for claim, decision in decided:
@@ -177,21 +177,6 @@ class Recorder(threading.Thread):
         if recorded.proved:
             self._retrying(lambda: self._store.stop_rivals(recorded.proved))
 
-    def _undisputed(
-        self, decided: Sequence[tuple[Claim, Decision]], recorded: frozenset[int]
-    ) -> Sequence[tuple[Claim, Decision]]:
-        """Return the decisions, those replaced whose statements are proved and disproved by now."""
-        own = [each for each in decided if each[0].check_id in recorded]
-        disputed = self._retrying(lambda: self._store.contradicted(own))
-        for claim, _ in own:
-            if claim.check_id in disputed:
-                fields = {"check_id": claim.check_id, "attempt": claim.attempt}
-                logger(__name__, fields).error("%s", disputed[claim.check_id].detail)
-        return [
-            (claim, replace(decision, verdict=disputed.get(claim.check_id, decision.verdict)))
-            for claim, decision in decided
-        ]
-
     def _retrying(self, step: Callable[[], _T]) -> _T:
         return retrying(step, unless=lambda: self._leases.is_recalled)
 
@@ -202,3 +187,17 @@ class Recorder(threading.Thread):
                 events.result_refused()
                 fields = {"check_id": claim.check_id, "attempt": claim.attempt}
                 logger(__name__, fields).warning("A late result was refused: it no longer held the lease")
+
+
+def _undisputed(
+    decided: Sequence[tuple[Claim, Decision]], disputed: Mapping[int, Verdict]
+) -> Sequence[tuple[Claim, Decision]]:
+    """Return the decisions, those replaced whose statements are proved and disproved by now."""
+    for claim, _ in decided:
+        if claim.check_id in disputed:
+            fields = {"check_id": claim.check_id, "attempt": claim.attempt}
+            logger(__name__, fields).error("%s", disputed[claim.check_id].detail)
+    return [
+        (claim, replace(decision, verdict=disputed.get(claim.check_id, decision.verdict)))
+        for claim, decision in decided
+    ]
