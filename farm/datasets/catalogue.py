@@ -18,7 +18,7 @@ from farm.systems.known import system
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
-    """A benchmark: its word in commands, its name for people, and the function that reads a copy of it.
+    """A benchmark: its word in commands, its name for people, and the function that reads its copies.
 
     `counts` are the published numbers of problems by system and split, which versions of the benchmark may
     exceed if it `grows`. `names` is the pattern of its problems' names, None if any name is possible, and

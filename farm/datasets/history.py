@@ -1,7 +1,7 @@
-"""Extraction step, history: the commits that made a file and each of its lines, as git tells them.
+"""Extraction step, history: the commits that made a file and each of its lines, as git has them.
 
-A repository may be hostile: its configuration names programs that git runs. So git is asked about commits
-alone, never about the files of the working tree, with every such setting overridden (git-config(1)).
+A repository may be hostile: its configuration names programs that git runs. So git reads commits
+alone, never the files of the working tree, with every such setting overridden (git-config(1)).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def require_repository(folder: Path) -> None:
         is_shallow = _git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true"
     except NoHistory as error:
         raise UsageError(
-            f"--dates: {folder}: git tells no history ({error}); give a folder of your own git repository"
+            f"--dates: {folder}: git has no history of it ({error}); give a folder of your own git repository"
         ) from error
     if is_shallow:
         raise UsageError(
@@ -81,7 +81,7 @@ def began(folder: Path) -> int:
     try:
         times = _git(folder, "log", "--max-parents=0", "--no-textconv", "--format=%ct", "HEAD").split()
     except NoHistory as error:
-        raise UsageError(f"--split: {folder}: git tells no first commit ({error}); try again") from error
+        raise UsageError(f"--split: {folder}: git finds no first commit ({error}); try again") from error
     return min(map(int, times))
 
 

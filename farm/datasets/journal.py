@@ -43,7 +43,7 @@ class Journal:
     """The journal of an output; as a context manager it is open for more units."""
 
     def __init__(self, output: Path, *, resume: bool, force: bool) -> None:
-        """Read what is there. Raises UsageError for an earlier extraction that nobody said to resume."""
+        """Read an earlier extraction. Raises UsageError for one without --resume."""
         self._path = output.with_name(f"{output.name}.part")
         self._output, self._ends = output, dict[str, tuple[str, int]]()
         if not resume and not force and self._path.exists():

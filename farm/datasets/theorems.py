@@ -83,7 +83,7 @@ class Theorem:
     the file declares, and `repository` those that other files of its repository declare. `cost` is that of
     its command's elaboration, in seconds and heartbeats, and `created` the oldest commit of the lines of its
     statement; `side` is its side of a split by date. Costs, commits, sides, goals and steps are None unless
-    they were asked for.
+    the extraction wants them.
     """
 
     name: str
@@ -172,7 +172,7 @@ def manifest_line(source: SourceFile, it: Theorem, environment: str | None) -> d
 
 
 def described(source: SourceFile, it: Theorem) -> dict[str, object]:
-    """Return what is known of a theorem besides its texts, by the names of leagent where it has one."""
+    """Return the facts about a theorem besides its texts, by the names of leagent where it has one."""
     (start_line, start_column), (end_line, end_column) = source.place(it.start), source.place(it.end)
     known: dict[str, object] = {
         "kind": "theorem",
