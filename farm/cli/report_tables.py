@@ -28,7 +28,7 @@ def print_report(report: RunsReport) -> None:
         out.print(Text(f"Note: {note.sentence}{see}", style="yellow"), soft_wrap=True)
     total = report.total
     for table in tables.tables(report):
-        _print(table)
+        print_table(table)
         match table.word:
             case "verdicts":
                 _say_proved(total)
@@ -47,7 +47,8 @@ def _say(sentence: str) -> None:
         out.print(Text(sentence), soft_wrap=True)
 
 
-def _print(table: Table) -> None:
+def print_table(table: Table) -> None:
+    """Print a table, its first rows if it is long."""
     shown = rich.Table(title=Text(table.title), title_justify="left")
     for place, column in enumerate(table.columns):
         shown.add_column(Text(column), justify="left" if place < table.names else "right")
@@ -55,7 +56,7 @@ def _print(table: Table) -> None:
         shown.add_row(*(Text(cell.shown) for cell in row))
     out.print(shown)
     if len(table.rows) > _MOST:
-        _say(f"{words.whole(len(table.rows) - _MOST)} more rows: --json, --csv, or --html FILE")
+        _say(f"{words.whole(len(table.rows) - _MOST)} more rows: --format csv prints all")
 
 
 def _say_proved(figures: Figures) -> None:

@@ -18,6 +18,7 @@ from farm.files import write_whole
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.reports.report import RunsReport
+    from farm.reports.tables import Table
     from farm.store.queries import StoredRun
 
 _Runs = Annotated[
@@ -36,7 +37,7 @@ _Against = Annotated[
 _Html = Annotated[
     Path | None, Option("--html", help="Write the report to this file as one HTML page.", show_default=False)
 ]
-_Format = Annotated[
+Format = Annotated[
     str | None,
     Option(
         "--format",
@@ -44,9 +45,9 @@ _Format = Annotated[
         show_default=False,
     ),
 ]
-_Table = Annotated[
+TableName = Annotated[
     str | None,
-    Option("--table", help="With --format: print this table alone, such as pass_at_k.", show_default=False),
+    Option("--table", help="With --format: print this table alone.", show_default=False),
 ]
 
 
@@ -60,15 +61,16 @@ def report(
     by: _By = None,
     against: _Against = None,
     html: _Html = None,
-    form: _Format = None,
-    table: _Table = None,
+    form: Format = None,
+    table: TableName = None,
     as_json: AsJson = False,
 ) -> None:
     """Report on runs: verdicts, pass@k, limits, cost; several runs together and side by side."""
     from farm.cli import terminal
     from farm.reports.report import report as reported
+    from farm.reports.tables import tables
 
-    _require_form(form, table, as_json=as_json)
+    require_form(form, table, as_json=as_json)
     queries = Connections.here().queries
     runs = [queries.run(each) for each in run] if run else [queries.run(None)]
     other = None if against is None else queries.run(against)
@@ -81,7 +83,7 @@ def report(
     if as_json:
         print_json(**found.facts())
     elif form is not None:
-        _print_formatted(found, form, table)
+        print_formatted(list(tables(found)), form, table)
     else:
         from farm.cli.report_tables import print_report
 
@@ -90,7 +92,7 @@ def report(
         raise typer.Exit(SOME_UNJUDGED)
 
 
-def _require_form(form: str | None, table: str | None, *, as_json: bool) -> None:
+def require_form(form: str | None, table: str | None, *, as_json: bool) -> None:
     """Raise `UsageError` for an unknown format, or for options that exclude each other."""
     if form is None and table is not None:
         raise UsageError("--table belongs to --format; add --format csv, markdown or latex")
@@ -100,11 +102,10 @@ def _require_form(form: str | None, table: str | None, *, as_json: bool) -> None
         raise UsageError(f"--format {form}: choose csv, markdown or latex")
 
 
-def _print_formatted(found: RunsReport, form: str, word: str | None) -> None:
+def print_formatted(every: Sequence[Table], form: str, word: str | None) -> None:
+    """Print tables in a format, or one of them. Raises `UsageError` for one that is not there."""
     from farm.reports.formats import FORMATS
-    from farm.reports.tables import tables
 
-    every = list(tables(found))
     chosen = [each for each in every if word in (None, each.word)]
     if not chosen:
         raise UsageError(

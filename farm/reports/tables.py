@@ -62,7 +62,7 @@ def verdicts(figures: Figures) -> Table:
         names=2,
         columns=("verdict", "reason", "lines", "share"),
         rows=tuple(
-            (_name(verdict), _name(reason), _whole(lines), _percent(lines / figures.lines))
+            (named(verdict), named(reason), whole(lines), percent(lines / figures.lines))
             for verdict, reason, lines in rows
             if lines
         ),
@@ -78,12 +78,12 @@ def pass_at(figures: Figures) -> Table:
         columns=("k", "pass@k", "95% interval", "at least", "at most", "all k time out", "problems"),
         rows=tuple(
             (
-                _whole(each.k),
-                _percent(each.value),
+                whole(each.k),
+                percent(each.value),
                 _interval(each.low, each.high),
-                _percent(each.at_least),
-                _percent(each.at_most),
-                _percent(each.all_timed_out),
+                percent(each.at_least),
+                percent(each.at_most),
+                percent(each.all_timed_out),
                 Cell(each.problems, words.of_problems(figures, each)),
             )
             for each in figures.pass_at
@@ -100,12 +100,12 @@ def curves(runs: Sequence[tuple[str, Figures]]) -> Table:
         columns=("run", "k", "pass@k", "95% interval", "at least", "at most", "problems"),
         rows=tuple(
             (
-                _name(name),
-                _whole(each.k),
-                _percent(each.value),
+                named(name),
+                whole(each.k),
+                percent(each.value),
                 _interval(each.low, each.high),
-                _percent(each.at_least),
-                _percent(each.at_most),
+                percent(each.at_least),
+                percent(each.at_most),
                 Cell(each.problems, words.of_problems(found, each)),
             )
             for name, found in runs
@@ -122,7 +122,7 @@ def side_by_side(word: str, title: str, what: str, rows: Sequence[tuple[str, Fig
         title=title,
         names=1,
         columns=(what, *columns),
-        rows=tuple((_name(name), *_beside(figures)) for name, figures in rows),
+        rows=tuple((named(name), *_beside(figures)) for name, figures in rows),
     )
 
 
@@ -136,9 +136,9 @@ def pairs(tests: Sequence[PairedTest]) -> Table:
         columns=("first", "second", *columns),
         rows=tuple(
             (
-                _name(each.first),
-                _name(each.second),
-                *map(_whole, (each.problems, each.both, each.only_first, each.only_second)),
+                named(each.first),
+                named(each.second),
+                *map(whole, (each.problems, each.both, each.only_first, each.only_second)),
                 *(Cell(p, words.p_value(p)) for p in (each.p, each.adjusted)),
             )
             for each in tests
@@ -150,8 +150,8 @@ def _beside(figures: Figures) -> tuple[Cell, ...]:
     counts = figures.lines, figures.judged, figures.proved, figures.problems, figures.solved
     first, usual = figures.at(1), figures.at(figures.samples_usual)
     return (
-        *map(_whole, counts),
-        _percent(first.value if first else None),
+        *map(whole, counts),
+        percent(first.value if first else None),
         _interval(first.low, first.high) if first else Cell(None, "–"),
         Cell(usual.value if usual else None, _usual(usual)),
         _seconds(figures.costs.cpu_seconds),
@@ -171,13 +171,13 @@ def against(found: Comparison) -> Table:
         columns=("k", "here", found.run, "difference (points)", "95% interval", "problems", ""),
         rows=tuple(
             (
-                _whole(each.k),
-                _percent(each.value),
-                _percent(each.against),
+                whole(each.k),
+                percent(each.value),
+                percent(each.against),
                 Cell(each.difference, words.points(each.difference)),
                 Cell(_bounds(each.low, each.high), words.points_interval(each.low, each.high)),
-                _whole(each.problems),
-                _name(words.verdict_of(each)),
+                whole(each.problems),
+                named(words.verdict_of(each)),
             )
             for each in found.pass_at
         ),
@@ -199,7 +199,7 @@ def limits(figures: Figures) -> Table:
         rows=tuple(
             (
                 Cell(each.limit, words.LIMITS[each.limit]),
-                _whole(each.ended),
+                whole(each.ended),
                 above(each, 5, lambda use: use.proofs_above_half),
                 above(each, 8, lambda use: use.proofs_above_four_fifths),
             )
@@ -218,8 +218,8 @@ def costs(figures: Figures) -> Table:
         rows=tuple(
             (
                 Cell(each.verdict, words.VERDICTS[each.verdict]),
-                _whole(each.lines),
-                _whole(each.checked),
+                whole(each.lines),
+                whole(each.checked),
                 _seconds(each.cpu_seconds),
                 _seconds(each.mean_cpu_seconds),
             )
@@ -241,14 +241,14 @@ def proofs(runs: Sequence[RunFigures]) -> Table:
         ),
         rows=tuple(
             (
-                _name(each.run.id),
-                _whole(found.proofs),
-                _tenths(found.mean_characters),
-                _tenths(found.median_characters),
-                _tenths(found.mean_lines),
-                _tenths(found.median_lines),
-                _whole(found.distinct_proofs) if found.sealed else Cell(None, "–"),
-                _tenths(found.distinct_per_problem),
+                named(each.run.id),
+                whole(found.proofs),
+                tenths(found.mean_characters),
+                tenths(found.median_characters),
+                tenths(found.mean_lines),
+                tenths(found.median_lines),
+                whole(found.distinct_proofs) if found.sealed else Cell(None, "–"),
+                tenths(found.distinct_per_problem),
                 _seconds(each.figures.costs.cpu_seconds_per_proof),
                 _seconds(each.figures.costs.cpu_seconds_per_solved_problem),
             )
@@ -258,7 +258,8 @@ def proofs(runs: Sequence[RunFigures]) -> Table:
     )
 
 
-def _tenths(number: float | None) -> Cell:
+def tenths(number: float | None) -> Cell:
+    """Return the cell of a number that is shown with one digit behind the point, None for an unknown one."""
     return Cell(number, "–" if number is None else f"{number:.1f}")
 
 
@@ -272,8 +273,8 @@ def slowest(figures: Figures) -> Table:
         rows=tuple(
             (
                 Cell(each.problem, words.name(each.problem)),
-                _whole(each.lines),
-                _whole(each.proved),
+                whole(each.lines),
+                whole(each.proved),
                 _seconds(each.mean_seconds),
                 _seconds(each.longest_seconds),
                 _seconds(each.cpu_seconds),
@@ -283,15 +284,18 @@ def slowest(figures: Figures) -> Table:
     )
 
 
-def _name(text: str) -> Cell:
+def named(text: str) -> Cell:
+    """Return the cell of a name."""
     return Cell(text, text)
 
 
-def _whole(number: int) -> Cell:
+def whole(number: int) -> Cell:
+    """Return the cell of a whole number."""
     return Cell(number, words.whole(number))
 
 
-def _percent(share: float | None) -> Cell:
+def percent(share: float | None) -> Cell:
+    """Return the cell of a share from 0 to 1, None for an unknown one."""
     return Cell(share, words.percent(share))
 
 

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from farm.store.postgres import Engine, single
 
 # A line is proved by the program whose preamble is stored, so the spans are those of that program. LIMIT
-# keeps the planner from reading a whole table to hash it, as for the outcomes of lines. A proved program is
-# UTF-8 without NUL: others are rejected for their text.
-_PROOFS = """
+# keeps the planner from reading a whole table to hash it, as for the outcomes of lines.
+_JUDGED = """
+    JOIN LATERAL (
+        SELECT audit ->> 'sealed_sha256' AS sealed, preamble FROM verdicts
+        WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' LIMIT 1
+    ) AS verdict ON true
+    JOIN LATERAL (
+        SELECT environment,
+               CASE preamble WHEN 'farm' THEN fallback_sha256 WHEN 'restated' THEN restated_sha256
+                   ELSE program_sha256 END AS sha256,
+               CASE preamble WHEN 'farm' THEN fallback_submitted WHEN 'restated' THEN restated_submitted
+                   ELSE submitted END AS submitted
+        FROM checks WHERE id = jobs.check_id LIMIT 1
+    ) AS judged ON true
+"""
+# A proved program is UTF-8 without NUL: others are rejected for their text.
+_PROGRAM = """
+    JOIN LATERAL (
+        SELECT convert_from(source, 'UTF8') AS program FROM programs
+        WHERE programs.sha256 = judged.sha256 LIMIT 1
+    ) AS stored ON true
+"""
+_PROOFS = f"""
     WITH proofs AS (
         SELECT CASE WHEN group_name IS NOT NULL THEN 'g' || group_name
                     WHEN name <> '' THEN 'n' || name ELSE 'l' || manifest || ':' || line END AS problem,
                sealed, length.*
-        FROM jobs
-        JOIN LATERAL (
-            SELECT audit ->> 'sealed_sha256' AS sealed, preamble FROM verdicts
-            WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' AND cancelled IS NULL LIMIT 1
-        ) AS verdict ON true
-        JOIN LATERAL (SELECT * FROM checks WHERE id = jobs.check_id LIMIT 1) AS asked ON true
-        JOIN LATERAL (
-            SELECT convert_from(source, 'UTF8') AS program FROM programs
-            WHERE sha256 = CASE preamble WHEN 'farm' THEN asked.fallback_sha256
-                WHEN 'restated' THEN asked.restated_sha256 ELSE asked.program_sha256 END LIMIT 1
-        ) AS judged ON true
+        FROM jobs {_JUDGED} {_PROGRAM}
         CROSS JOIN LATERAL (
             SELECT sum((span ->> 1)::integer - (span ->> 0)::integer) AS characters,
                    sum((SELECT count(*) FROM string_to_table(own, E'\\n') AS row
                         WHERE row ~ '[^[:space:]]')) AS lines
-            FROM json_array_elements(CASE preamble WHEN 'farm' THEN asked.fallback_submitted
-                WHEN 'restated' THEN asked.restated_submitted ELSE asked.submitted END) AS span
+            FROM json_array_elements(judged.submitted) AS span
             CROSS JOIN LATERAL substr(program, (span ->> 0)::integer + 1,
                 (span ->> 1)::integer - (span ->> 0)::integer) AS own
         ) AS length
-        WHERE run_id = %(run_id)s
+        WHERE run_id = %(run_id)s AND cancelled IS NULL
     )
     SELECT count(*) AS proofs, count(DISTINCT problem) AS solved, count(sealed) AS sealed,
            count(DISTINCT (problem, sealed)) FILTER (WHERE sealed IS NOT NULL) AS distinct_proofs,
@@ -45,6 +55,17 @@ _PROOFS = """
            percentile_cont(0.5) WITHIN GROUP (ORDER BY lines) AS median_lines
     FROM proofs
 """
+# The lines that share a check have the same program.
+_CHECKS = f"""
+    SELECT check_id, count(*) AS lines FROM jobs {_JUDGED}
+    WHERE run_id = %(run_id)s AND cancelled IS NULL GROUP BY check_id ORDER BY check_id
+"""
+_PROGRAMS = f"""
+    SELECT jobs.check_id, judged.environment, program, judged.submitted
+    FROM unnest(CAST(%(checks)s AS bigint[])) AS jobs (check_id) {_JUDGED} {_PROGRAM}
+"""
+#: Programs that are read at once.
+_TOGETHER = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,3 +98,41 @@ def proof_figures(engine: Engine, run_id: str) -> ProofFigures:
     with single(engine) as cursor:
         row = cursor.execute(_PROOFS, {"run_id": run_id}).fetchone()
     return ProofFigures(**dict(row or {}))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProvedProgram:
+    """A proved program, its environment, and how many lines of the run it proves.
+
+    `submitted` are the spans of it that are the submission's own, as offsets in code points.
+    """
+
+    text: str
+    environment: str
+    submitted: tuple[tuple[int, int], ...]
+    lines: int
+
+
+def proved_checks(engine: Engine, run_id: str) -> Mapping[int, int]:
+    """Return the checks that proved lines of a run, each with the number of these. Raises `ServerDown`."""
+    with single(engine) as cursor:
+        found = cursor.execute(_CHECKS, {"run_id": run_id}).fetchall()
+    return {each["check_id"]: each["lines"] for each in found}
+
+
+def proved_programs(engine: Engine, checks: Mapping[int, int]) -> Iterator[ProvedProgram]:
+    """Yield the programs of checks as `proved_checks` returns them, in bounded memory. Raises `ServerDown`.
+
+    A check whose program was deleted since then has none.
+    """
+    every = list(checks)
+    for first in range(0, len(every), _TOGETHER):
+        with single(engine) as cursor:
+            found = cursor.execute(_PROGRAMS, {"checks": every[first : first + _TOGETHER]}).fetchall()
+        for each in found:
+            yield ProvedProgram(
+                text=each["program"],
+                environment=each["environment"],
+                submitted=tuple((start, end) for start, end in each["submitted"]),
+                lines=checks[each["check_id"]],
+            )

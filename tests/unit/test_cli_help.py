@@ -59,7 +59,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("prove", "search", "bundle"),
         *("serve", "mcp", "metrics"),
         *("check", "audit", "dataset", "extract", "selftest", "exploits", "worker", "bench"),
-        *("tidy", "repair", "minimize", "verify-repo"),
+        *("tidy", "repair", "minimize", "verify-repo", "tactics"),
         *("environments", "environments add", "environments declare", "environments fit"),
         *("environments probe", "environments verify"),
         *("environments pack", "environments remove"),

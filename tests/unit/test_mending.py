@@ -28,7 +28,7 @@ def byte(words: str) -> int:
 def outline(**other: object) -> dict[str, object]:
     first, value, second = byte("theorem ü"), byte(":= by"), byte("theorem v")
     by, skip, trivial, behind = byte("by\n"), byte("skip"), byte("trivial"), byte("\n-- end")
-    steps = [[skip, skip + 4, skip], [trivial, behind, skip]]
+    steps = [[skip, skip + 4, skip, "skip"], [trivial, behind, skip, "trivial"]]
     proof = {"name": "ü", "start": first, "value": value, "end": behind, "tokens": 4, "steps": steps}
     assert by < skip
     commands = [command(first, behind), command(second, len(TEXT.encode()) - 1)]
@@ -66,9 +66,11 @@ LIES: dict[str, object] = {
     "a proof beyond its command": outline(end=byte("theorem v") + 3),
     "a proof in no command": outline(start=byte(":= by")),
     "a tactic outside of its proof": outline(
-        steps=[[byte("theorem v"), byte("theorem v") + 4, byte("skip")]]
+        steps=[[byte("theorem v"), byte("theorem v") + 4, byte("skip"), "skip"]]
     ),
-    "a tactic before its block": outline(steps=[[byte("skip"), byte("trivial"), byte("trivial")]]),
+    "a tactic before its block": outline(steps=[[byte("skip"), byte("trivial"), byte("trivial"), "skip"]]),
+    "a tactic without a word": outline(steps=[[byte("skip"), byte("skip") + 4, byte("skip")]]),
+    "a word that is no text": outline(steps=[[byte("skip"), byte("skip") + 4, byte("skip"), 7]]),
     "a tactic of two numbers": outline(steps=[[byte("skip"), byte("trivial")]]),
     "a name that is no text": outline(name=7),
     "commands in another order": {"commands": outline()["commands"][::-1], "proofs": []},  # type: ignore[index]
@@ -113,7 +115,9 @@ def steps_of(text: str, *blocks: Sequence[str]) -> list[Step]:
     found = []
     for block in blocks:
         first = text.index(block[0])
-        found += [Step(start=text.index(it), end=text.index(it) + len(it), block=first) for it in block]
+        found += [
+            Step(start=text.index(it), end=text.index(it) + len(it), block=first, word=it) for it in block
+        ]
     return found
 
 

@@ -17,7 +17,7 @@ from farm_workers.images.constants import THEOREM, Constants
 from farm_workers.images.elaborated import VALUES, Declared, Elaborated, ElaboratedFile
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.protocol import OUTLINE_NAME, OutlineAsked
-from farm_workers.images.steps import steps, tokens
+from farm_workers.images.steps import first_word, steps, tokens
 from farm_workers.images.syntax import nodes, span
 
 #: A doc comment of a declaration, and a comment that is a command.
@@ -109,5 +109,8 @@ def _proof(
         "value": place[0],
         "end": place[1],
         "tokens": tokens(value),
-        "steps": [(each.start, each.end, each.block) for each in steps(frontend, whole.kinds, value)],
+        "steps": [
+            (each.start, each.end, each.block, first_word(each))
+            for each in steps(frontend, whole.kinds, value)
+        ],
     }

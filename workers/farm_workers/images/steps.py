@@ -77,7 +77,12 @@ def tokens(proof: int) -> int:
 
 def histogram(found: Sequence[Step]) -> Mapping[str, int]:
     """Return how often tactics with each first word stand in a proof."""
-    return dict(Counter(each.word or each.kind.rpartition(".")[2] for each in found))
+    return dict(Counter(map(first_word, found)))
+
+
+def first_word(step: Step) -> str:
+    """Return the first word of a tactic, that of its kind where it begins with none."""
+    return step.word or step.kind.rpartition(".")[2]
 
 
 class States:

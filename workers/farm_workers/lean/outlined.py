@@ -26,11 +26,12 @@ class NoOutline(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One tactic of a block: its first character and its end, and the first character of its block."""
+    """One tactic of a block: its first character and its end, the first of its block, and its first word."""
 
     start: int
     end: int
     block: int
+    word: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,11 +143,11 @@ class _Reading:
             steps=steps,
         )
 
-    def _step(self, said: Sequence[int], value: int, end: int) -> Step:
+    def _step(self, said: Sequence[Any], value: int, end: int) -> Step:
         start, last, block = *self._span(said[:2]), self._offset(said[2])
-        if not value <= block <= start < last <= end:
+        if not value <= block <= start < last <= end or not isinstance(said[3], str):
             raise ValueError("a tactic that is not in its proof")
-        return Step(start=start, end=last, block=block)
+        return Step(start=start, end=last, block=block, word=storable(said[3][:_MOST_NAME]))
 
     def _span(self, said: Sequence[int]) -> Span:
         start, end = map(self._offset, said)
