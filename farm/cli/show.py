@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -140,29 +141,41 @@ def show(
     explain: Annotated[
         bool, Option("--explain", help="With --line: mark Lean's errors in the program, and give a hint.")
     ] = False,
+    program: Annotated[
+        bool, Option("--program", help="With --line: print its program alone, for other commands.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the lines of a run, or one line in full: its program, Lean's messages, every attempt."""
-    from farm.cli import terminal
-
     pick = which.pick()
     queries = Connections.here().queries
     found = queries.run(run)
     number = _manifest(queries, found, manifest).number if found.manifests or manifest else 0
-    if explain and line is None:
-        raise UsageError("--explain is for one line; name it with --line")
-    if line is not None:
+    for flag, is_given in (("--explain", explain), ("--program", program)):
+        if is_given and line is None:
+            raise UsageError(f"{flag} is for one line; name it with --line")
+    if program and (explain or as_json):
+        raise UsageError("--program prints nothing else; leave out --explain and --json")
+    if program and line is not None:
+        _print_program(queries.line(found.id, number, line))
+    elif line is not None:
         _show_line(queries, found, number, line, explain=explain, as_json=as_json)
+    else:
+        with closing(queries.judged(found.id, number)) as every:
+            judged = (job for job in every if pick.has(job) and (name is None or name == job.name))
+            _show_lines(found, judged, most=most, as_json=as_json)
+
+
+def _show_lines(run: StoredRun, judged: Iterator[Judged], *, most: int, as_json: bool) -> None:
+    from farm.cli import terminal
+
+    if as_json:
+        for job in judged:
+            print_json(**_line_facts(run, job))
         return
-    with closing(queries.judged(found.id, number)) as every:
-        judged = (job for job in every if pick.has(job) and (name is None or name == job.name))
-        if as_json:
-            for job in judged:
-                print_json(**_line_facts(found, job))
-        else:
-            terminal.print_lines(islice(judged, most))
-            if next(judged, None):
-                terminal.say(f"More lines: farm show {found.id} -n {10 * most}")
+    terminal.print_lines(islice(judged, most))
+    if next(judged, None):
+        terminal.say(f"More lines: farm show {run.id} -n {10 * most}")
 
 
 def _manifest(queries: Queries, run: StoredRun, number: int) -> StoredManifest:
@@ -188,6 +201,14 @@ def _show_line(
         terminal.out.print(terminal.visible(_explained(job)), highlight=False, markup=False)
     else:
         terminal.print_line(job, attempts)
+
+
+def _print_program(job: Judged) -> None:
+    """Print the judged program as it is; to a terminal without characters that it would obey."""
+    from farm.cli import terminal
+
+    text = terminal.visible(job.program) if terminal.out.is_terminal else job.program
+    typer.echo(text.encode("utf-8", "backslashreplace"), nl=False)
 
 
 def _explained(job: Judged) -> str:

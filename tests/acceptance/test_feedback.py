@@ -11,7 +11,7 @@ import pytest
 
 from farm import Farm
 from farm.client import Client, Result
-from tests.commands import HEADER, Command
+from tests.commands import HEADER, Command, lines
 from tests.processes import PATIENCE
 from tests.trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, service
 
@@ -72,6 +72,25 @@ def test_a_line_is_explained(farm: Command, judged: tuple[Path, list[dict[str, o
     assert told["farm"]["error_kind"] == "unknown_identifier"
     without = farm("show", "--explain")
     assert (without.returncode, "--line" in without.stderr) == (2, True)
+
+
+def test_the_program_of_a_line_goes_to_other_commands(
+    farm: Command, judged: tuple[Path, list[dict[str, object]]], tmp_path: Path
+) -> None:
+    program = farm("show", "--line", 1, "--program").stdout
+    assert program == lines(judged[0])[0]["predicted_proof"]
+    small = tmp_path / "Small.lean"
+    said = farm("minimize", "-", "-o", small, stdin=program.encode())
+    assert said.returncode == 0, said.stderr
+    assert "foo" in small.read_text()
+    assert len(small.read_text()) <= len(program)
+    for amiss in (
+        ["--program"],
+        ["--program", "--line", 1, "--json"],
+        ["--program", "--line", 1, "--explain"],
+    ):
+        refused = farm("show", *amiss)
+        assert (refused.returncode, refused.stdout, "--program" in refused.stderr) == (2, "", True)
 
 
 def test_a_client_is_told_what_to_correct(served: Served) -> None:

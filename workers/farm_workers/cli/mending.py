@@ -22,7 +22,7 @@ NOT_PROVED = 4
 #: The most changes that are printed, and the most characters of a text in one.
 _MOST, _MOST_TEXT = 40, 60
 
-_File = Annotated[Path, Argument(help="A Lean file. It stays as it is.")]
+_File = Annotated[Path, Argument(help="A Lean file, which stays as it is, or - for standard input.")]
 _Output = Annotated[Path, Option("--output", "-o", help="The new file to write.")]
 _Seconds = Annotated[float, Option(min=0.1, help="Seconds for all texts that are tried.")]
 _Checks = Annotated[int, Option(min=1, help="The most texts that are tried.")]
