@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from farm.limits import Limits
 from farm.store.postgres import Engine, single
 
 # A line is proved by the program whose preamble is stored, so the spans are those of that program. LIMIT
@@ -15,7 +16,7 @@ _JUDGED = """
         WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' LIMIT 1
     ) AS verdict ON true
     JOIN LATERAL (
-        SELECT environment,
+        SELECT environment, wall_seconds, cpu_seconds, memory_mib,
                CASE preamble WHEN 'farm' THEN fallback_sha256 WHEN 'restated' THEN restated_sha256
                    ELSE program_sha256 END AS sha256,
                CASE preamble WHEN 'farm' THEN fallback_submitted WHEN 'restated' THEN restated_submitted
@@ -61,7 +62,7 @@ _CHECKS = f"""
     WHERE run_id = %(run_id)s AND cancelled IS NULL GROUP BY check_id ORDER BY check_id
 """
 _PROGRAMS = f"""
-    SELECT jobs.check_id, judged.environment, program, judged.submitted
+    SELECT jobs.check_id, program, judged.*
     FROM unnest(CAST(%(checks)s AS bigint[])) AS jobs (check_id) {_JUDGED} {_PROGRAM}
 """
 #: Programs that are read at once.
@@ -102,13 +103,14 @@ def proof_figures(engine: Engine, run_id: str) -> ProofFigures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProvedProgram:
-    """A proved program, its environment, and how many lines of the run it proves.
+    """A proved program, its environment and limits, and how many lines of the run it proves.
 
     `submitted` are the spans of it that are the submission's own, as offsets in code points.
     """
 
     text: str
     environment: str
+    limits: Limits
     submitted: tuple[tuple[int, int], ...]
     lines: int
 
@@ -133,6 +135,11 @@ def proved_programs(engine: Engine, checks: Mapping[int, int]) -> Iterator[Prove
             yield ProvedProgram(
                 text=each["program"],
                 environment=each["environment"],
+                limits=Limits(
+                    wall_seconds=each["wall_seconds"],
+                    cpu_seconds=each["cpu_seconds"],
+                    memory_mib=each["memory_mib"],
+                ),
                 submitted=tuple((start, end) for start, end in each["submitted"]),
                 lines=checks[each["check_id"]],
             )

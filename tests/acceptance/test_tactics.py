@@ -11,6 +11,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.counting import Counting
 
+from farm.limits import Limits
 from farm.reports.tactics import Counted
 from farm.store.proofs import ProvedProgram
 from tests.acceptance.test_hostile_sessions import cheating
@@ -84,7 +85,8 @@ def test_a_sample_is_the_same_each_time(farm: Command, run: str) -> None:
 
 def counted(checker: Checker, core: LeanEnvironment, *texts: str) -> list[Counted]:
     programs = [
-        ProvedProgram(text=text, environment="core", submitted=((0, len(text)),), lines=1) for text in texts
+        ProvedProgram(text=text, environment="core", limits=Limits(), submitted=((0, len(text)),), lines=1)
+        for text in texts
     ]
     counting = Counting(checker=checker, environment_of=lambda _name: core, at_once=2)
     return list(counting.counted(programs, lambda: None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from farm.errors import UsageError
@@ -16,8 +16,8 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.outlined import NoOutline, Outline
 
-#: A program that was proved within its own limits on another machine is given more here.
-_LIMITS = Limits(wall_seconds=600.0, cpu_seconds=1200.0)
+#: A program may take so many times the seconds of its check: this machine may be slower, and reads more.
+_SLOWER = 3.0
 #: Programs that are read at once, so that memory does not grow with their number.
 _TOGETHER = 256
 
@@ -46,15 +46,18 @@ class Counting:
     def _one(self, program: ProvedProgram) -> Counted:
         try:
             environment = self.environment_of(program.environment)
-            outline = self.checker.outline(program.text, environment, limits=_LIMITS)
-        except UsageError as error:
-            return Counted(lines=program.lines, words={}, problem=str(error))
-        except NoOutline as error:
+            outline = self.checker.outline(program.text, environment, limits=_limits(program))
+        except (UsageError, NoOutline) as error:
             return Counted(lines=program.lines, words={}, problem=str(error))
         if any(each.failed for each in outline.commands):
             why = "Lean reports an error here: this machine's environment is another than that of the run"
             return Counted(lines=program.lines, words={}, problem=why)
         return Counted(lines=program.lines, words=_words(program, outline))
+
+
+def _limits(program: ProvedProgram) -> Limits:
+    own = program.limits
+    return replace(own, wall_seconds=_SLOWER * own.wall_seconds, cpu_seconds=_SLOWER * own.cpu_seconds)
 
 
 def _words(program: ProvedProgram, outline: Outline) -> Counter[str]:
