@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.errors import UsageError
-from farm_workers.cli.outputs import limits_of, require_output, write_lines
+from farm_workers.cli.outputs import limits_of, print_rows, require_output, write_lines
 
 if TYPE_CHECKING:
     from farm.datasets.claims import Claim
@@ -105,18 +105,13 @@ def _problems(path: Path) -> list[Problem]:
     """Return the problems of a manifest, each once. Raises ManifestError."""
     import json
 
-    from farm.manifest.entries import entries
-    from farm.manifest.lines import opened, unmarked
+    from farm_workers.cli.programs import manifest_lines
     from farm_workers.machine.claims import Problem
 
-    with opened(path) as lines:
-        texts = dict(lines)
     made = dict[str, Problem]()
-    for each in entries(str(path), texts.items(), may_lack_answer=True):
-        if isinstance(each, Exception):
-            raise each
-        problem = Problem.of(json.loads(unmarked(each.line, texts[each.line])), each)
-        if each.formal_statement.strip():
+    for text, entry in manifest_lines(path, may_lack_answer=True):
+        problem = Problem.of(json.loads(text), entry)
+        if entry.formal_statement.strip():
             made.setdefault(problem.key, problem)
     if not made:
         raise UsageError(f"--against {path}: no line has a formal_statement; give a benchmark's manifest")
@@ -168,19 +163,10 @@ def _facts(judged: Sequence[Judged], counts: Counter[Result]) -> dict[str, Any]:
 
 
 def _print(judged: Sequence[Judged], counts: Counter[Result], output: Path) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from farm.cli.terminal import count, out, say, visible
+    from farm.cli.terminal import count, say
     from farm_workers.machine.claims import Result
 
-    claimed = [each for each in judged if each.result is not Result.MISSING]
-    table = Table("problem", "result", "claim", "paired by", "more")
-    for each in claimed[:_MOST]:
-        table.add_row(*(Text(visible(cell)) for cell in each.cells()))
-    if claimed:
-        out.print(table)
-    if len(claimed) > _MOST:
-        say(f"{count(len(claimed) - _MOST, 'more claim')}: --json has all")
+    claimed = [each.cells() for each in judged if each.result is not Result.MISSING]
+    print_rows(("problem", "result", "claim", "paired by", "more"), claimed, most=_MOST)
     say(", ".join(f"{counts[result]} {result}" for result in Result if counts[result]))
     say(f"Wrote {count(len(judged), 'line')} into {output}")

@@ -13,6 +13,7 @@ from typer import Argument, Option
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm.kinds import Kind
 from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
+from farm_workers.cli.outputs import print_rows
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -241,19 +242,10 @@ def _facts(
 
 
 def _print(tried: Sequence[TriedStatement]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from farm.cli.terminal import count, out, say, visible
+    from farm.cli.terminal import count
 
     odd = [each for each in tried if each.is_wrong or each.is_unjudged]
-    table = Table("problem", "split", "reason", "first error")
-    for each in odd[:_MOST]:
-        table.add_row(*(Text(visible(cell)) for cell in each.cells()))
-    if odd:
-        out.print(table)
-    if len(odd) > _MOST:
-        say(f"{count(len(odd) - _MOST, 'more statement')}: --json has all")
+    print_rows(("problem", "split", "reason", "first error"), [each.cells() for each in odd], most=_MOST)
     wrong = sum(each.is_wrong for each in tried)
     typer.echo(f"{len(tried) - len(odd)} of {count(len(tried), 'statement')} compile; {wrong} do not")
 

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
 from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
-from farm_workers.cli.outputs import limits_of, require_output
+from farm_workers.cli.outputs import limits_of, print_rows, require_output
 
 if TYPE_CHECKING:
     from farm.datasets.journal import Journal
@@ -207,16 +207,5 @@ def _print(facts: Mapping[str, Any], wanted: Wanted) -> None:
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from farm.cli.terminal import count, out, say, visible
-
-    if not rows:
-        return
-    table = Table(*columns, title=title)
-    for row in rows[:_MOST]:
-        table.add_row(*(Text(visible(str(row[each]).partition("\n")[0])) for each in columns))
-    out.print(table)
-    if len(rows) > _MOST:
-        say(f"{count(len(rows) - _MOST, 'more row')}: --json has all")
+    first_lines = [[str(row[each]).partition("\n")[0] for each in columns] for row in rows]
+    print_rows(columns, first_lines, title=title, most=_MOST)

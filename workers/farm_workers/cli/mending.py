@@ -1,8 +1,9 @@
-"""The commands `farm tidy`, `farm repair` and `farm minimize`: make other texts of a Lean file, here."""
+"""The commands `farm tidy`, `farm repair` and `farm minimize`: make other texts of Lean files, here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,20 +13,29 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
-from farm_workers.cli.outputs import limits_of, require_output, write_output
+from farm.errors import UsageError
+from farm.judging.verdict import Outcome
+from farm_workers.cli.outputs import limits_of, print_rows, require_output, write_output
 
 if TYPE_CHECKING:
+    from farm_workers.machine.opening import Machine
+    from farm_workers.mending.lines import Given, MendedLine
     from farm_workers.mending.trials import Mended, Trials
 
 #: Exit status where the text that comes out is not proved.
 NOT_PROVED = 4
+#: The endings of manifests' names.
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 #: The most changes that are printed, and the most characters of a text in one.
 _MOST, _MOST_TEXT = 40, 60
 
 _File = Annotated[Path, Argument(help="A Lean file, which stays as it is, or - for standard input.")]
+_FileOrManifest = Annotated[
+    Path, Argument(help="A Lean file or a manifest, which stays as it is, or - for standard input.")
+]
 _Output = Annotated[Path, Option("--output", "-o", help="The new file to write.")]
-_Seconds = Annotated[float, Option(min=0.1, help="Seconds for all texts that are tried.")]
-_Checks = Annotated[int, Option(min=1, help="The most texts that are tried.")]
+_Seconds = Annotated[float, Option(min=0.1, help="Seconds for all texts of a file or line that are tried.")]
+_Checks = Annotated[int, Option(min=1, help="The most texts of a file or line that are tried.")]
 _Timeout = Annotated[float, Option(help="Seconds that the check of one text may take.")]
 _MemoryMib = Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)]
 _Environment = Annotated[str | None, Option(help="The Lean environment.", show_default=False)]
@@ -56,7 +66,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def tidy(
-    file: _File,
+    file: _FileOrManifest,
     output: _Output,
     seconds: _Seconds = 60.0,
     checks: _Checks = 10_000,
@@ -69,16 +79,21 @@ def tidy(
     """Drop the tactics that the proofs of a file do not need, and follow the suggestions of `Try this`.
 
     Each change is kept only if the file stays proved, with the same statements. The exit status is 0 for a
-    proved file, 4 for one that is not proved, which is not written, and 3 when it could not be judged.
+    proved file, 4 for one that is not proved, which is not written, and 3 when it could not be judged. Of a
+    manifest each line is tidied; 4 and 3 say that there are such lines.
     """
     from farm_workers.mending.tidying import tidied
 
     budget = _Budget(seconds, checks, timeout, memory_mib, environment)
-    _run(_Files(file, output, force=force), tidied, budget, as_json=as_json)
+    files = _Files(file, output, force=force)
+    if files.is_manifest:
+        _run_lines(files, tidied, budget, as_json=as_json, of=Outcome.PROVED, word="tidy")
+    else:
+        _run(files, tidied, budget, as_json=as_json)
 
 
 def repair(
-    file: _File,
+    file: _FileOrManifest,
     output: _Output,
     tactic: _Tactics = None,
     sorry: _Sorry = False,
@@ -93,7 +108,8 @@ def repair(
     """Close the goals at the errors of a file's proofs by tactics from a list.
 
     The exit status is 0 when the file is then proved, with the same statements, 4 when it is not, and 3 when
-    it could not be judged. A file that is not proved is written if something in it was repaired.
+    it could not be judged. A file that is not proved is written if something in it was repaired. Of a
+    manifest each line is repaired; 4 and 3 say that there are such lines.
     """
     from farm_workers.checking.statements import TACTICS
     from farm_workers.mending.repairing import Wanted, repaired
@@ -101,7 +117,11 @@ def repair(
     wanted = Wanted(tactics=tuple(tactic or TACTICS), sorry=sorry)
     budget = _Budget(seconds, checks, timeout, memory_mib, environment)
     made = partial(repaired, wanted=wanted)
-    _run(_Files(file, output, force=force), made, budget, as_json=as_json)
+    files = _Files(file, output, force=force)
+    if files.is_manifest:
+        _run_lines(files, made, budget, as_json=as_json, of=Outcome.REJECTED, word="repair")
+    else:
+        _run(files, made, budget, as_json=as_json)
 
 
 def minimize(
@@ -124,9 +144,15 @@ def minimize(
     """
     from farm_workers.mending.minimizing import minimized, small_for
 
+    files = _Files(file, output, force=force)
+    if files.is_manifest:
+        raise UsageError(
+            f"{file}: a manifest is not made small, only one program; submit it and write, for example, "
+            "farm show --line 12 --program | farm minimize - -o Small.lean"
+        )
     made = minimized if self_contained is None else partial(small_for, name=self_contained)
     budget = _Budget(seconds, checks, timeout, memory_mib, environment)
-    _run(_Files(file, output, force=force), made, budget, as_json=as_json, keeps_error=made is minimized)
+    _run(files, made, budget, as_json=as_json, keeps_error=made is minimized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +163,11 @@ class _Files:
     output: Path
     _: KW_ONLY
     force: bool
+
+    @property
+    def is_manifest(self) -> bool:
+        """Whether the file that is read has lines of JSON."""
+        return self.given.name.endswith(SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +183,6 @@ class _Budget:
 
 def _run(files: _Files, make: _Make, budget: _Budget, *, as_json: bool, keeps_error: bool = False) -> None:
     """Make the new text of a file, write it, and end with the exit status of its verdict."""
-    from farm.judging.verdict import Outcome
     from farm_workers.cli.programs import program_text
 
     require_output(files.output, files.given, force=files.force)
@@ -195,6 +225,82 @@ def _made(text: str, make: _Make, budget: _Budget) -> tuple[Mended, dict[str, An
             say(f"The file was not judged: {error}")
             raise typer.Exit(SOME_UNJUDGED) from error
         return mended, _facts(mended, trials)
+
+
+def _run_lines(files: _Files, make: _Make, budget: _Budget, *, as_json: bool, of: Outcome, word: str) -> None:
+    """Make other programs of a manifest's lines, write the lines, and end with the exit status of all."""
+    from farm.cli.terminal import trying
+    from farm.settings import Settings
+    from farm_workers.machine.opening import opened
+    from farm_workers.mending.lines import LineMending
+
+    require_output(files.output, files.given, suffix=".jsonl", force=files.force)
+    settings = Settings.load()
+    limits = limits_of(settings, budget.timeout, budget.memory_mib)
+    with opened(settings, concurrency=settings.concurrency) as machine:
+        machine.installed.require_any()
+        lines = _lines(files.given, machine, budget.environment, settings.environment)
+        mending = LineMending(
+            checker=machine.checker,
+            limits=limits,
+            make=make,
+            of=of,
+            word=word,
+            seconds=budget.seconds,
+            most=budget.checks,
+            at_once=settings.concurrency,
+        )
+        with trying(len(lines)) as done:
+            found = list(mending.mended(lines, done))
+    write_output(files.output, "".join(f"{each.text}\n" for each in found).encode())
+    if as_json:
+        print_json(file=str(files.given), output=str(files.output), lines=[each.facts() for each in found])
+    else:
+        _print_lines(found, files.output)
+    if any(each.is_unjudged for each in found):
+        raise typer.Exit(SOME_UNJUDGED)
+    if any(each.after is None or each.after.outcome is not Outcome.PROVED for each in found):
+        raise typer.Exit(NOT_PROVED)
+
+
+def _lines(manifest: Path, machine: Machine, environment: str | None, usual: str) -> list[Given]:
+    """Return the lines of a manifest. Raises ManifestError, and UsageError for an environment not here."""
+    from farm_workers.cli.programs import manifest_lines
+    from farm_workers.mending.lines import Given
+
+    return [
+        Given(
+            text=it,
+            entry=each,
+            environment=machine.installed.lean(environment or each.environment or usual),
+        )
+        for it, each in manifest_lines(manifest, may_lack_answer=False)
+    ]
+
+
+def _print_lines(found: Sequence[MendedLine], output: Path) -> None:
+    from farm.cli.terminal import count, say
+
+    changed = [each for each in found if each.changes]
+    rows = [
+        (
+            str(each.entry.line),
+            each.entry.name,
+            f"{each.before and each.before.reason}",
+            f"{each.after and each.after.reason}",
+            count(each.changes, "change"),
+        )
+        for each in changed
+    ]
+    print_rows(("line", "name", "before", "after", "changes"), rows, most=_MOST)
+    before, after = (
+        sum(it is not None and it.outcome is Outcome.PROVED for it in verdicts)
+        for verdicts in ([each.before for each in found], [each.after for each in found])
+    )
+    say(f"{len(changed)} of {count(len(found), 'line')} changed; {before} proved before, {after} after")
+    for why, number in Counter(each.why.partition("\n")[0] for each in found if each.why).most_common(_MOST):
+        say(f"{count(number, 'line')} unchanged: {why}")
+    say(f"Wrote {output}")
 
 
 def _facts(mended: Mended, trials: Trials) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Command step, outputs: what commands that write a file on this machine have in common."""
+"""Command step, outputs: the file, the limits and the tables of commands that work on this machine."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,3 +50,20 @@ def limits_of(settings: Settings, timeout: float, memory_mib: int | None) -> Lim
     memory = settings.memory_mib if memory_mib is None else memory_mib
     require_possible(wall_seconds=timeout, memory_mib=memory)
     return Limits(wall_seconds=timeout, cpu_seconds=CPU_PER_WALL * timeout, memory_mib=memory)
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", most: int) -> None:
+    """Print the first `most` rows of a table, and how many more there are; nothing without a row."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from farm.cli.terminal import count, out, say, visible
+
+    if not rows:
+        return
+    table = Table(*columns, title=title or None)
+    for row in rows[:most]:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    out.print(table)
+    if len(rows) > most:
+        say(f"{count(len(rows) - most, 'more row')}: --json has all")

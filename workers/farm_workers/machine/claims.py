@@ -14,7 +14,6 @@ from farm.assembly.challenge import Challenge, challenge_to
 from farm.datasets.claims import Asked, Claim, Pair, PairedBy, left, pairs
 from farm.errors import ManifestError
 from farm.judging.assurance import Assurance
-from farm.judging.forgeable import is_forgeable
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.reward import worth
@@ -25,9 +24,9 @@ from farm.lean_text.scanner import sorry_tokens
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Kind, Task
-from farm.version import VERSION
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.verdict_fields import verdict_fields
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.lean.edits import Edit, edited
 from farm_workers.lean.outlined import NoOutline
@@ -58,7 +57,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """A line of a benchmark without its answer and what the farm wrote of that; and the line, validated."""
+    """A line of a benchmark without its answer and the verdict on that; and the line, validated."""
 
     fields: Mapping[str, Any]
     entry: Entry
@@ -125,23 +124,7 @@ class Judged:
         told = {**self.problem.fields, "claim": self.claim()}
         if self.pair is None or self.report is None:
             return told
-        audit, verdict = self.report.audit, judge(self.report)
-        told |= {self.field: self.text, "proof_status": verdict.proof_status}
-        told["farm"] = {
-            "verdict": verdict.outcome,
-            "reason": verdict.reason,
-            "detail": verdict.detail,
-            "tier": self.report.tier,
-            "trusts": list(self.report.trusts),
-            "axioms": [] if audit is None else list(audit.axioms),
-            "sealed_sha256": None if audit is None else audit.sealed_sha256,
-            "environment": environment.name,
-            "environment_digest": environment.digest,
-            "isolation": isolation,
-            "forgeable": is_forgeable(isolation),
-            "farm_version": VERSION,
-        }
-        return told
+        return {**told, self.field: self.text, **verdict_fields(self.report, environment, isolation)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.outlined import NoOutline, Outline
 
-#: A program may take so many times the seconds of its check: this machine may be slower, and reads more.
+#: A program may take this many times the seconds of its check: this machine may be slower, and reads more.
 _SLOWER = 3.0
 #: Programs that are read at once, so that memory does not grow with their number.
 _TOGETHER = 256

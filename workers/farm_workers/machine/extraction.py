@@ -75,7 +75,7 @@ class _InFile:
 
     @classmethod
     def of(cls, standing: str | None, unknown: str) -> _InFile:
-        """Return the meaning of a part's verdict; `unknown` is the reason where there is none."""
+        """Return the meaning of a part's verdict; `unknown` is the reason for None."""
         if standing is None or standing == Standing.UNCHECKED:
             return cls(is_proved=None, why=unknown)
         if standing == PART_PROVED:
@@ -94,7 +94,7 @@ class _Result:
 
     @property
     def unjudged(self) -> str:
-        """Why the theorem was not judged, "" if it was or nobody asked."""
+        """The reason for which the theorem was not judged, "" for none."""
         if self.verdict is not None and self.verdict.outcome is Outcome.JUDGE_ERROR:
             return self.verdict.detail
         return self.in_file.why if self.in_file is not None and self.in_file.is_proved is None else ""

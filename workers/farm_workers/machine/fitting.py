@@ -250,7 +250,7 @@ class _Trial:
 
     def _tricks(self, checker: Checker) -> Iterator[str]:
         end = time.monotonic() + self._trials.compare_seconds
-        # A fresh Lean, with which forks are compared, does not tell what tactics it ran.
+        # A fresh Lean, with which forks are compared, does not list the tactics that it ran.
         fit = (case for case in corpus.fitting(self._environment) if not case.task.forbid)
         cases = corpus.one_of_each(fit)[: self._trials.tricks]
 

@@ -93,7 +93,7 @@ class Probed:
 def probed(
     environment: LeanEnvironment, home: Path, checker: Checker, *, again: bool = False
 ) -> Probed | None:
-    """Judge the probes of an environment, or return what is known of them; None if it has none.
+    """Judge the probes of an environment, or return their known results; None if it has none.
 
     Raises ManifestError for a file that is no manifest, and FarmError if the result cannot be kept.
     """

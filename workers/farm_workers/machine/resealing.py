@@ -25,7 +25,7 @@ def resealed(machine: Machine, bundle: Bundle) -> SealedModule:
     """Return the sealed module of a bundle's proof.
 
     Raises UsageError if this machine cannot make it, and FarmError if it makes another one than was recorded;
-    the message says what differs.
+    the message names the difference.
     """
     recorded = bundle.verdict.audit
     if recorded is None or recorded.sealed_sha256 is None:

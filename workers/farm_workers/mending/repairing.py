@@ -42,12 +42,14 @@ def repaired(trials: Trials, text: str, wanted: Wanted) -> Mended:
         left = () if before.outcome is Outcome.PROVED else ("Lean reports no error that could be repaired",)
         return Mended(text=text, before=before, after=before, left=left)
     outline = trials.outline(text)
-    outside = [each for at, each in found if _proof_at(outline, at) is None]
+    places = [(_proof_at(outline, at), each) for at, each in found]
+    failing = {number for number, _ in places if number is not None}
+    fixed = {None, *(number for number in failing if not trials.may_change(outline.proofs[number]))}
+    outside = [each for number, each in places if number in fixed]
     if outside:
         return Mended(text=text, before=before, after=before, left=(_outside(outside[0]),))
-    failing = sorted({number for at, _ in found if (number := _proof_at(outline, at)) is not None})
     repairing = _Repairing(trials, Draft(text, outline), wanted)
-    cut_short = repairing.run(failing)
+    cut_short = repairing.run(sorted(failing))
     return repairing.result(before, cut_short=cut_short)
 
 

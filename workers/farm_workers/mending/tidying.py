@@ -78,6 +78,8 @@ class _Tidying:
         try:
             for number, proof in enumerate(self._draft.proofs):
                 self.edits[number] = []
+                if not self._trials.may_change(proof):
+                    continue
                 self._take_suggestions(number, proof)
                 for _ in range(_PASSES):
                     if not self._drop_steps(number, proof):

@@ -18,9 +18,11 @@ from farm.task import Task
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.edits import SORRY
-from farm_workers.lean.outlined import Outline
+from farm_workers.lean.outlined import Outline, Proof
 from farm_workers.mending.texts import Draft
 
+#: Spans (start, end) of a text.
+Spans = Sequence[tuple[int, int]]
 #: With less than this remaining no check begins.
 _LEAST_SECONDS = 0.05
 
@@ -70,17 +72,27 @@ class Trials:
         seconds: float,
         most: int,
         show: Callable[[str], None] = lambda _: None,
+        submitted: Spans | None = None,
     ) -> None:
-        """Begin to count; each text has the limits, and `show` is called with the progress."""
+        """Begin to count; each text has the limits, and `show` is called with the progress.
+
+        Only proofs in the spans `submitted` of the first text may be changed, all of them if it is None.
+        """
         self._checker, self._environment, self._limits = checker, environment, limits
         self._seconds, self._most, self._show = seconds, most, show
         self._began = time.monotonic()
+        self._submitted = submitted
         self.checks = 0
 
     @property
     def seconds(self) -> float:
         """The seconds since the beginning."""
         return time.monotonic() - self._began
+
+    def may_change(self, proof: Proof) -> bool:
+        """Return whether a proof of the first text may be changed."""
+        spans = self._submitted
+        return spans is None or any(start < proof.end and proof.value < end for start, end in spans)
 
     def outline(self, text: str) -> Outline:
         """Return the outline of a text. Raises NoOutline."""

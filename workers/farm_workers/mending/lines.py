@@ -1,0 +1,147 @@
+"""Mending step, lines: tidies or repairs the programs of a manifest's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+
+from farm.judging.assurance import Assurance
+from farm.judging.job import Check
+from farm.judging.report import Preamble, Report
+from farm.judging.verdict import Outcome, Verdict, judge
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+from farm.manifest.splice import with_fields
+from farm.task import Kind
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.checking.verdict_fields import verdict_fields
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.lean.outlined import NoOutline
+from farm_workers.mending.trials import Mended, Spans, Trials
+
+#: A program with these is worth more to its line than one with an error, or as much.
+_DRAFTS = frozenset({Outcome.PROVED, Outcome.PARTIAL, Outcome.REJECTED})
+#: Makes another text of a program.
+Make = Callable[[Trials, str], Mended]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """A line of a manifest: its text, the same validated, and the environment to judge it in."""
+
+    text: str
+    entry: Entry
+    environment: LeanEnvironment
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MendedLine:
+    """The text of a line with another program, or as it was, and the verdicts before and after.
+
+    `why` is the reason for which it was not changed, "" for a changed line.
+    """
+
+    entry: Entry
+    text: str
+    before: Verdict | None
+    after: Verdict | None
+    changes: int = 0
+    why: str = ""
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether the farm could not judge it."""
+        return any(
+            each is not None and each.outcome is Outcome.JUDGE_ERROR for each in (self.before, self.after)
+        )
+
+    def facts(self) -> dict[str, object]:
+        """Return the line's result for scripts."""
+        before, after = (
+            None if it is None else {"verdict": it.outcome, "reason": it.reason, "detail": it.detail}
+            for it in (self.before, self.after)
+        )
+        told = {"before": before, "after": after, "changes": self.changes, "why": self.why}
+        return {"line": self.entry.line, "name": self.entry.name, **told}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineMending:
+    """Makes other programs of lines by `make`, several lines at once; each has its own budget.
+
+    Lines with the verdict `of` are tried; a proved program is replaced only by another one. `word` names the
+    command in lines.
+    """
+
+    checker: Checker
+    limits: Limits
+    make: Make
+    of: Outcome
+    word: str
+    seconds: float
+    most: int
+    at_once: int
+
+    def mended(self, lines: Sequence[Given], done: Callable[[], None]) -> Iterator[MendedLine]:
+        """Yield the lines in order; `done` is called for each."""
+        with ThreadPoolExecutor(self.at_once) as pool:
+            for each in pool.map(self._line, lines):
+                done()
+                yield each
+
+    def _line(self, given: Given) -> MendedLine:
+        same = MendedLine(entry=given.entry, text=given.text, before=None, after=None)
+        if given.entry.hole is not None or given.entry.task.kind is not Kind.PROVE:
+            return replace(same, why="the line asks for something else than a proof of its statement")
+        check = self._check(given.entry, given.environment)
+        report = self.checker.check(check, given.environment)
+        before = judge(report)
+        same = replace(same, before=before, after=before)
+        if before.outcome is not self.of:
+            return replace(same, why=before.detail)
+        program, submitted = _judged(check, report)
+        trials = Trials(
+            self.checker,
+            given.environment,
+            self.limits,
+            seconds=self.seconds,
+            most=self.most,
+            submitted=submitted,
+        )
+        try:
+            mended = self.make(trials, program)
+        except NoOutline as error:
+            return replace(same, why=str(error))
+        if mended.text == program:
+            needless = "nothing had to be changed" if before.outcome is Outcome.PROVED else before.detail
+            return replace(same, why="; ".join(mended.left) or needless)
+        return self._changed(given, same, mended)
+
+    def _changed(self, given: Given, same: MendedLine, mended: Mended) -> MendedLine:
+        """Return a line with its new program, judged as the line's answer; as it was if that is worse."""
+        entry = replace(given.entry, generation="", predicted_proof=mended.text)
+        report = self.checker.check(self._check(entry, given.environment), given.environment)
+        after = judge(report)
+        if after.outcome not in ({Outcome.PROVED} if self.of is Outcome.PROVED else _DRAFTS):
+            return replace(same, why=f"with the changes it is {after.outcome} ({after.reason})")
+        facts = {
+            "by": self.word,
+            "changes": [asdict(each) for each in mended.changes],
+            "left": list(mended.left),
+            "predicted_proof": given.entry.predicted_proof or None,
+        }
+        told = verdict_fields(report, given.environment, self.checker.isolation)
+        text = with_fields(given.text, {"predicted_proof": mended.text, **told, "mended": facts})
+        return replace(same, text=text, after=after, changes=len(mended.changes))
+
+    def _check(self, entry: Entry, environment: LeanEnvironment) -> Check:
+        return check_of(entry, self.limits, Assurance(tier=environment.tiers[0]))
+
+
+def _judged(check: Check, report: Report) -> tuple[str, Spans | None]:
+    """Return the judged one of a check's programs, and the spans of it that are the submission's own."""
+    others = {Preamble.RESTATED: check.restated, Preamble.FARM: check.fallback}
+    other = None if report.preamble is None else others.get(report.preamble)
+    return (check.program, check.submitted) if other is None else (other.program, other.submitted)
