@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,14 @@ ENDLESS = (CASES / "timeout" / "endless_instances" / "program.lean").read_text()
 WAYS = ("cold", "snapshot", "forked")
 
 Make = Callable[..., Checker]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that a box without namespaces can reach: its user may be another one than pytest's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture
