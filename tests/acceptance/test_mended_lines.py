@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.commands import HEADER, Command, lines, write
+from tests.processes import PATIENCE, eventually, family
 
 STATEMENT = "theorem t (p q : Prop) (hp : p) (hq : q) : p ∧ q := by"
 CONTEXT = f"{HEADER}theorem above (p : Prop) (h : p) : p := by\n  skip\n  exact h\n"
@@ -155,4 +157,14 @@ def test_a_bad_line_is_named_before_anything_is_judged(
     given.write_text(given.read_text() + row + "\n")
     ended = farm("tidy", given, "-o", output)
     assert (ended.returncode, says in ended.stderr) == (2, True), ended.stderr
+    assert not output.exists()
+
+
+def test_an_interrupted_command_waits_for_no_line_that_has_not_begun(farm: Command, tmp_path: Path) -> None:
+    rows = ({"name": f"n{number}", **ROWS["needless"]} for number in range(3000))
+    given, output = write(tmp_path / "many.jsonl", *rows), tmp_path / "out.jsonl"
+    with farm.started(tmp_path / "run", "tidy", given, "-o", output) as running:
+        eventually(lambda: len(family(running.process.pid)) > 2)
+        running.process.send_signal(signal.SIGINT)
+        assert running.ended(seconds=15 * PATIENCE) == 130
     assert not output.exists()

@@ -181,14 +181,20 @@ class Checker:
         return read_extract(left, source)
 
     def outline(
-        self, text: str, environment: LeanEnvironment, *, limits: Limits, needs: bool = False
+        self,
+        text: str,
+        environment: LeanEnvironment,
+        *,
+        limits: Limits,
+        needs: bool = False,
+        cancelled: box.Cancelled = box.never,
     ) -> Outline:
         """Return where the commands, the proofs and the tactics of a file stand; it may have errors.
 
         With `needs` each command has the theorems that its declarations mention.
         Raises NoOutline where the file's process did not write that.
         """
-        question = Question.of(text, environment, limits, box.never)
+        question = Question.of(text, environment, limits, cancelled)
         asked = OutlineAsked(program=text, start=question.header_end, needs=needs)
         try:
             run, left = self._runner.outline(question, asked)

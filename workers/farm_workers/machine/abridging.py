@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from farm.assembly.challenge import challenge_to
 from farm.lean_text.header import header_end
+from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.lean.edits import SORRY, Edit, edited
 from farm_workers.lean.outlined import Command, NoOutline, Outline, Proof
 
@@ -163,7 +163,7 @@ class Abridging:
                 found[number] = shown
                 done()
 
-        with ThreadPoolExecutor(self._at_once) as pool:
+        with side_by_side(self._at_once) as (pool, _):
             list(pool.map(of_group, _files(placed)))
         nothing = Shown(text=None, why="its context and its statement make no text of their own")
         return [found.get(number, nothing) for number in range(len(lines))]

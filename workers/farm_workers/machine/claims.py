@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,10 @@ from farm.lean_text.scanner import sorry_tokens
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Kind, Task
+from farm_workers.box import once as box
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.checking.verdict_fields import verdict_fields
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.lean.edits import Edit, edited
@@ -167,23 +168,19 @@ class Verifying:
         of_problem: dict[int, list[Pair]] = {}
         for pair in made:
             of_problem.setdefault(pair.number, []).append(pair)
-        gone, pool = threading.Event(), ThreadPoolExecutor(self.at_once)
+        with side_by_side(self.at_once) as (pool, cancelled):
 
-        def best(number: int) -> Judged:
-            return self._best(problems[number], of_problem.get(number, []), gone)
+            def best(number: int) -> Judged:
+                return self._best(problems[number], of_problem.get(number, []), cancelled)
 
-        try:
             for each in pool.map(best, range(len(problems))):
                 done()
                 yield each
-        finally:
-            gone.set()
-            pool.shutdown(cancel_futures=True)
 
-    def _best(self, problem: Problem, made: Sequence[Pair], gone: threading.Event) -> Judged:
+    def _best(self, problem: Problem, made: Sequence[Pair], cancelled: box.Cancelled) -> Judged:
         found = list[Judged]()
         for pair in made:
-            found.append(self._judged(problem, pair, gone))
+            found.append(self._judged(problem, pair, cancelled))
             if found[-1].result is Result.PROVED:
                 break
         order = list(Result)
@@ -192,7 +189,7 @@ class Verifying:
             return Judged(problem=problem, result=Result.MISSING)
         return replace(best, others=len(made) - 1)
 
-    def _judged(self, problem: Problem, pair: Pair, gone: threading.Event) -> Judged:
+    def _judged(self, problem: Problem, pair: Pair, cancelled: box.Cancelled) -> Judged:
         """Return the result for a claim.
 
         The file's text up to the theorem is judged as it is; then, until a proof is found, without the faults
@@ -200,8 +197,8 @@ class Verifying:
         below the benchmark's own header.
         """
         claim, lacking = pair.claim, self._lacking(pair.claim.text)
-        first = self._as_it_is(problem, claim.text, gone)
-        for text, field, report in () if _is_proved(first) else self._otherwise(problem, claim, gone):
+        first = self._as_it_is(problem, claim.text, cancelled)
+        for text, field, report in () if _is_proved(first) else self._otherwise(problem, claim, cancelled):
             if _is_proved(report):
                 return replace(self._told(problem, pair, report), field=field, text=text)
         told = replace(self._told(problem, pair, first), text=claim.text)
@@ -211,26 +208,26 @@ class Verifying:
         return told
 
     def _otherwise(
-        self, problem: Problem, claim: Claim, gone: threading.Event
+        self, problem: Problem, claim: Claim, cancelled: box.Cancelled
     ) -> Iterator[tuple[str, str, Report]]:
         """Yield other texts of a claim with the field that each is for, and the report on it."""
         cleaned = "" if self._lacking(claim.text) else self._without_faults(claim)
         whole = claim.source if claim.source.strip() != claim.text.strip() else ""
         for text in filter(None, (cleaned, whole)):
-            yield text, AS_IT_IS, self._as_it_is(problem, text, gone)
+            yield text, AS_IT_IS, self._as_it_is(problem, text, cancelled)
         for text in filter(None, (claim.text, cleaned)):
-            yield text, AS_ANSWER, self._checked(_filled(problem, AS_ANSWER, text), gone)
+            yield text, AS_ANSWER, self._checked(_filled(problem, AS_ANSWER, text), cancelled)
 
-    def _as_it_is(self, problem: Problem, text: str, gone: threading.Event) -> Report:
-        return self._checked(_filled(problem, AS_IT_IS, text), gone)
+    def _as_it_is(self, problem: Problem, text: str, cancelled: box.Cancelled) -> Report:
+        return self._checked(_filled(problem, AS_IT_IS, text), cancelled)
 
     def _told(self, problem: Problem, pair: Pair, report: Report) -> Judged:
         result, detail = self._result(report, judge(report))
         return Judged(problem=problem, result=result, pair=pair, report=report, detail=detail)
 
-    def _checked(self, entry: Entry, gone: threading.Event) -> Report:
+    def _checked(self, entry: Entry, cancelled: box.Cancelled) -> Report:
         check = check_of(entry, self.limits, self._assurance())
-        return self.checker.check(check, self.environment, cancelled=gone.is_set)
+        return self.checker.check(check, self.environment, cancelled=cancelled)
 
     def _assurance(self) -> Assurance:
         return Assurance(tier=self.environment.tiers[0])
@@ -285,10 +282,10 @@ class Verifying:
 
     def _digests(self, stated: Sequence[Challenge | None]) -> list[str | None]:
         """Return the digest of each statement's type, None for one that Lean refuses."""
-        with ThreadPoolExecutor(self.at_once) as pool:
-            return list(pool.map(self._digest, stated))
+        with side_by_side(self.at_once) as (pool, cancelled):
+            return list(pool.map(partial(self._digest, cancelled=cancelled), stated))
 
-    def _digest(self, stated: Challenge | None) -> str | None:
+    def _digest(self, stated: Challenge | None, cancelled: box.Cancelled) -> str | None:
         if stated is None or self._lacking(stated.program):
             return None
         check = Check(
@@ -299,7 +296,7 @@ class Verifying:
             assurance=self._assurance(),
             task=Task(task="statement"),
         )
-        audit = self.checker.stated(check, self.environment).audit
+        audit = self.checker.stated(check, self.environment, cancelled=cancelled).audit
         return None if audit is None or audit.stated is None else audit.stated.type_sha256
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from farm.errors import UsageError
 from farm.limits import Limits
 from farm.reports.tactics import Counted
 from farm.store.proofs import ProvedProgram
+from farm_workers.box import once as box
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.outlined import NoOutline, Outline
 
@@ -35,18 +37,23 @@ class Counting:
     at_once: int
 
     def counted(self, programs: Iterable[ProvedProgram], done: Callable[[], None]) -> Iterator[Counted]:
-        """Yield the tactics of each program, in order; `done` is called for each."""
+        """Yield the tactics of each program, in order; `done` is called for each.
+
+        A caller that closes the iterator early waits for no program.
+        """
         todo = iter(programs)
-        with ThreadPoolExecutor(self.at_once) as pool:
+        with side_by_side(self.at_once) as (pool, cancelled):
             while some := list(islice(todo, _TOGETHER)):
-                for each in pool.map(self._one, some):
+                for each in pool.map(partial(self._one, cancelled=cancelled), some):
                     done()
                     yield each
 
-    def _one(self, program: ProvedProgram) -> Counted:
+    def _one(self, program: ProvedProgram, cancelled: box.Cancelled) -> Counted:
         try:
             environment = self.environment_of(program.environment)
-            outline = self.checker.outline(program.text, environment, limits=_limits(program))
+            outline = self.checker.outline(
+                program.text, environment, limits=_limits(program), cancelled=cancelled
+            )
         except (UsageError, NoOutline) as error:
             return Counted(lines=program.lines, words={}, problem=str(error))
         if any(each.failed for each in outline.commands):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from farm.assembly.faults import StatementFault
@@ -16,6 +15,7 @@ from farm.judging.verdict import Outcome, Reason, judge
 from farm.lean_text.policy.screen import NO_POLICY
 from farm.limits import Limits
 from farm.systems import known
+from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.environments.environment import Environment
 from farm_workers.machine.judges import Judges
 from farm_workers.systems.known import system
@@ -82,19 +82,14 @@ def tried(
 
     A caller that closes the iterator early waits for no check: the running checks are cancelled.
     """
-    left = threading.Event()
+    with side_by_side(at_once) as (pool, cancelled):
 
-    def ask(problem: Problem) -> TriedStatement:
-        return _tried(problem, judges, environment, left.is_set)
+        def ask(problem: Problem) -> TriedStatement:
+            return _tried(problem, judges, environment, cancelled)
 
-    pool = ThreadPoolExecutor(at_once)
-    try:
         for each in pool.map(ask, problems):
             done()
             yield each
-    finally:
-        left.set()
-        pool.shutdown(cancel_futures=True)
 
 
 def _tried(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
@@ -14,8 +14,10 @@ from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.manifest.splice import with_fields
 from farm.task import Kind
+from farm_workers.box import once as box
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.checking.verdict_fields import verdict_fields
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.outlined import NoOutline
@@ -85,22 +87,26 @@ class LineMending:
     at_once: int
 
     def mended(self, lines: Sequence[Given], done: Callable[[], None]) -> Iterator[MendedLine]:
-        """Yield the lines in order; `done` is called for each."""
-        with ThreadPoolExecutor(self.at_once) as pool:
-            for each in pool.map(self._line, lines):
+        """Yield the lines in order; `done` is called for each.
+
+        A caller that closes the iterator early waits for no check.
+        """
+        with side_by_side(self.at_once) as (pool, cancelled):
+            for each in pool.map(partial(self._line, cancelled=cancelled), lines):
                 done()
                 yield each
 
-    def _line(self, given: Given) -> MendedLine:
+    def _line(self, given: Given, cancelled: box.Cancelled) -> MendedLine:
         same = MendedLine(entry=given.entry, text=given.text, before=None, after=None)
         if given.entry.hole is not None or given.entry.task.kind is not Kind.PROVE:
             return replace(same, why="the line asks for something else than a proof of its statement")
-        check = self._check(given.entry, given.environment)
-        report = self.checker.check(check, given.environment)
+        check = self._check(given)
+        report = self.checker.check(check, given.environment, cancelled=cancelled)
         before = judge(report)
         same = replace(same, before=before, after=before)
         if before.outcome is not self.of:
-            return replace(same, why=before.detail)
+            is_proved = before.outcome is Outcome.PROVED
+            return replace(same, why="the line is proved already" if is_proved else before.detail)
         program, submitted = _judged(check, report)
         trials = Trials(
             self.checker,
@@ -109,6 +115,7 @@ class LineMending:
             seconds=self.seconds,
             most=self.most,
             submitted=submitted,
+            cancelled=cancelled,
         )
         try:
             mended = self.make(trials, program)
@@ -117,12 +124,16 @@ class LineMending:
         if mended.text == program:
             needless = "nothing had to be changed" if before.outcome is Outcome.PROVED else before.detail
             return replace(same, why="; ".join(mended.left) or needless)
-        return self._changed(given, same, mended)
+        return self._changed(given, same, mended, cancelled)
 
-    def _changed(self, given: Given, same: MendedLine, mended: Mended) -> MendedLine:
+    def _changed(
+        self, given: Given, same: MendedLine, mended: Mended, cancelled: box.Cancelled
+    ) -> MendedLine:
         """Return a line with its new program, judged as the line's answer; as it was if that is worse."""
         entry = replace(given.entry, generation="", predicted_proof=mended.text)
-        report = self.checker.check(self._check(entry, given.environment), given.environment)
+        report = self.checker.check(
+            self._check(replace(given, entry=entry)), given.environment, cancelled=cancelled
+        )
         after = judge(report)
         if after.outcome not in ({Outcome.PROVED} if self.of is Outcome.PROVED else _DRAFTS):
             return replace(same, why=f"with the changes it is {after.outcome} ({after.reason})")
@@ -136,8 +147,8 @@ class LineMending:
         text = with_fields(given.text, {"predicted_proof": mended.text, **told, "mended": facts})
         return replace(same, text=text, after=after, changes=len(mended.changes))
 
-    def _check(self, entry: Entry, environment: LeanEnvironment) -> Check:
-        return check_of(entry, self.limits, Assurance(tier=environment.tiers[0]))
+    def _check(self, given: Given) -> Check:
+        return check_of(given.entry, self.limits, Assurance(tier=given.environment.tiers[0]))
 
 
 def _judged(check: Check, report: Report) -> tuple[str, Spans | None]:

@@ -15,6 +15,7 @@ from farm.lean_text.policy.screen import NO_POLICY
 from farm.lean_text.positions import Positions
 from farm.limits import Limits
 from farm.task import Task
+from farm_workers.box import once as box
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.edits import SORRY
@@ -73,15 +74,17 @@ class Trials:
         most: int,
         show: Callable[[str], None] = lambda _: None,
         submitted: Spans | None = None,
+        cancelled: box.Cancelled = box.never,
     ) -> None:
         """Begin to count; each text has the limits, and `show` is called with the progress.
 
-        Only proofs in the spans `submitted` of the first text may be changed, all of them if it is None.
+        Once it is `cancelled` the budget is spent. Only proofs in the spans `submitted` of the first text may
+        be changed, all of them if it is None.
         """
         self._checker, self._environment, self._limits = checker, environment, limits
         self._seconds, self._most, self._show = seconds, most, show
         self._began = time.monotonic()
-        self._submitted = submitted
+        self._submitted, self._cancelled = submitted, cancelled
         self.checks = 0
 
     @property
@@ -96,7 +99,7 @@ class Trials:
 
     def outline(self, text: str) -> Outline:
         """Return the outline of a text. Raises NoOutline."""
-        return self._checker.outline(text, self._environment, limits=self._limits)
+        return self._checker.outline(text, self._environment, limits=self._limits, cancelled=self._cancelled)
 
     def alone(self, text: str) -> tuple[Report, Verdict]:
         """Return the report and the verdict on a whole text, as `farm check` gives them; for no budget."""
@@ -149,7 +152,7 @@ class Trials:
 
     def _within(self, check: Check) -> tuple[Report, Verdict]:
         left = self._seconds - self.seconds
-        if left < _LEAST_SECONDS or self.checks >= self._most:
+        if left < _LEAST_SECONDS or self.checks >= self._most or self._cancelled():
             raise BudgetSpent
         wall = min(check.limits.wall_seconds, left)
         return self._judged(replace(check, limits=replace(check.limits, wall_seconds=wall)))
@@ -157,7 +160,7 @@ class Trials:
     def _judged(self, check: Check) -> tuple[Report, Verdict]:
         self.checks += 1
         self._show(f"{self.checks} checks, {self.seconds:.0f} s")
-        report = self._checker.check(check, self._environment)
+        report = self._checker.check(check, self._environment, cancelled=self._cancelled)
         return report, judge(report)
 
 
