@@ -33,12 +33,16 @@ def call(connections: Connections, run: StoredRun) -> None:
 
 
 def say_unserved(connections: Connections, run: StoredRun) -> None:
-    """Print the environments and tiers that a run waits for because no worker serves them."""
+    """Print the environments and tiers that a run waits for because no worker serves them.
+
+    A PostgreSQL that does not answer is no error here: the next step waits for it, or reports it.
+    """
     from farm.cli import terminal
     from farm.runs.submit import unserved_words
 
-    if words := unserved_words(connections.queries, run.id, seconds=connections.settings.lease_seconds):
-        terminal.say(f"Run {run.id} waits: {words}")
+    with suppress(ServerDown):
+        if words := unserved_words(connections.queries, run.id, seconds=connections.settings.lease_seconds):
+            terminal.say(f"Run {run.id} waits: {words}")
 
 
 def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:

@@ -24,6 +24,7 @@ from farm_workers.environments.fit import Fit, engine
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
+from farm_workers.machine.environments import installed
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
@@ -31,6 +32,7 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
+from tests.made_once import MadeOnce, copied
 from tests.processes import PATIENCE, Process, eventually, family
 from tests.toolchains import script, toolchain
 
@@ -51,6 +53,24 @@ def tmp_path() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def core(isolation: Isolation, made_once: MadeOnce) -> Iterator[LeanEnvironment]:
+    """The embedded environment in a folder that every user can read."""
+    made = made_once("environments", lambda folder: installed(folder, None, isolation))
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield installed(copied(made, Path(folder)), None, isolation).sound["core"]
+
+
+@pytest.fixture
+def closed(isolation: Isolation, made_once: MadeOnce, tmp_path: Path) -> LeanEnvironment:
+    """The same in a folder that the users of boxes may not enter."""
+    inside = tmp_path / "closed"
+    inside.mkdir(mode=0o700)
+    made = made_once("environments", lambda folder: installed(folder, None, isolation))
+    return installed(copied(made, inside), None, isolation).sound["core"]
 
 
 @pytest.fixture
@@ -407,6 +427,16 @@ def test_a_snapshot_is_made_once_however_many_ask(make: Make, core: LeanEnvironm
         reports = list(pool.map(lambda n: checkers[n % 2].check(Check(program=TRUE), core), range(12)))
     assert {(r.way, reason(r)) for r in reports} == {("snapshot", Reason.OK)}
     assert len(list((tmp_path / "home" / "snapshots").iterdir())) == 1
+
+
+def test_a_snapshot_names_no_module_that_another_process_finds_elsewhere(
+    make: Make, closed: LeanEnvironment, isolation: Isolation
+) -> None:
+    way = "snapshot" if isolation.keeps_paths(closed.folders) else "cold"
+    checker = make("snapshot")
+    with ThreadPoolExecutor(6) as pool:
+        reports = list(pool.map(lambda _: checker.check(Check(program=TRUE), closed), range(12)))
+    assert {(each.way, reason(each)) for each in reports} == {(way, Reason.OK)}
 
 
 def test_the_oldest_snapshots_go_when_all_are_too_large(

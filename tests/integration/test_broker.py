@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ import redis
 from celery import Celery
 
 from farm.broker import VERIFY, application, call, queue, require_broker
+from farm.cli import runs
 from farm.cli.doctor import Diagnosis, examine
 from farm.connections import Connections
 from farm.errors import ServerDown
 from farm.settings import Settings
+from farm.store.queries import StoredRun
 from tests.own_redis import FAULTS, OwnRedis, own_redis
 from tests.processes import eventually
 
@@ -164,3 +167,18 @@ def _takes_calls(app: Celery) -> bool:
 
 def test_a_redis_that_answers_is_named(queues: Queues) -> None:
     assert require_broker(queues.app).startswith("redis+socket://")
+
+
+def test_a_stored_run_outlives_a_postgresql_that_goes_away_before_the_wait_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = "postgresql://127.0.0.1:1/none"
+    settings = Settings(home=tmp_path, database_url=gone, broker_url="redis://127.0.0.1:1/0")
+    run = StoredRun(id="k3m9", created_at=datetime.now(UTC), options={}, manifests=())
+    with closing(Connections(settings)) as connections:
+        runs.call(connections, run)
+        assert "the run is stored" in capsys.readouterr().err
+        runs.say_unserved(connections, run)
+        assert capsys.readouterr().err == ""
+        with pytest.raises(ServerDown):
+            runs.finish(connections, run, as_json=True)

@@ -18,7 +18,7 @@ import py_compile
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,6 +77,11 @@ class Isolation:
         """The level in force: ``rlimit``, or those of ``cgroup1``, ``cgroup2`` and ``bwrap`` in force."""
         words = [f"cgroup{self.groups.version}"] if self.groups else []
         return "+".join(words + ["bwrap"] * bool(self.namespaces)) or "rlimit"
+
+    def keeps_paths(self, paths: Iterable[Path]) -> bool:
+        """Whether every command finds these files by the same paths, and none by a number of its own."""
+        by_path = self.namespaces is not None or self.user is None or _reads_by_rights()
+        return by_path or all(map(is_open, paths))
 
     @property
     def words(self) -> str:
@@ -158,13 +163,18 @@ class Isolation:
         closed = [path for path in own if not is_reached(path)] + [
             path for path in command.visible if not is_open(path)
         ]
-        if _reads_all() and not is_open(Path(bubblewrap.python())):  # it finds its library by its path
+        if _reads_by_rights():
             yield replace(setting, user=self.user, reads_all=True)
             return
         with readable_paths(closed) as readable:
             yield replace(
                 setting, user=self.user, readable=readable, pass_fds=tuple(readable.descriptors.values())
             )
+
+
+def _reads_by_rights() -> bool:
+    """Whether a command of another user is given the right to read closed folders, and keeps its paths."""
+    return _reads_all() and not is_open(Path(bubblewrap.python()))  # it finds its library by its path
 
 
 def _reads_all() -> bool:

@@ -62,6 +62,9 @@ class Snapshot:
         Raises Doubtful if it cannot be made.
         """
         environment = question.environment
+        # It has the paths of the modules, and in another process a descriptor's number is another file.
+        if not self._isolation.keeps_paths(environment.folders):
+            raise Doubtful("a snapshot cannot name modules in folders that are closed to the user of checks")
         # A snapshot names the files that it was made from, wherever the home is moved to.
         key = "\0".join((environment.digest, *environment.lean_path, question.header))
         folder = self._folder / hashlib.sha256(key.encode()).hexdigest()
