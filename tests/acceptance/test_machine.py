@@ -200,7 +200,7 @@ def test_the_doctor_names_an_isolation_that_is_missing_and_still_looks_at_the_re
 def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, tmp_path: Path) -> None:
     known = "SELECT name FROM environments WHERE seen_at IS NOT NULL ORDER BY name"
     with mixed.farm.started(tmp_path / "worker", "worker", "--concurrency", "1") as worker:
-        eventually(lambda: mixed.ask(known) == ["core", "mine"])
+        eventually(lambda: mixed.ask(known) == ["core", "mine"], seconds=60.0)
         eventually(lambda: worker.said.count("Not serving: ") >= 2)
         eventually(lambda: len(mixed.queries.pending()) == 2)  # `core` starts a trial of its own
         states = {each.name: each for each in mixed.queries.pending()}
@@ -248,7 +248,8 @@ def test_a_worker_serves_an_environment_that_is_mended_while_it_runs(
     header = r'header = "prelude\nimport Core\n"'
     file = file_of(tmp_path, mine.table("core", f'lean_path = ["{folder}"]', header, "audit = false"))
     with quiet.farm.having(FARM_ENVIRONMENTS=str(file)).started(tmp_path / "worker", "worker") as worker:
-        eventually(lambda: "'core' (Lean 4.35.0 (eb6cafb7290e)) is not fit to judge" in worker.said)
+        unfit = "'core' (Lean 4.35.0 (eb6cafb7290e)) is not fit to judge"
+        eventually(lambda: unfit in worker.said, seconds=60.0)
         (found,) = quiet.queries.pending()
         assert (found.name, found.state) == ("core", "unfit")
         folder.rmdir()
