@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from farm.limits import Limits
-from farm.store.postgres import Engine, single
+from farm.store.postgres import Engine, single, streamed
 
 # A line is proved by the program whose preamble is stored, so the spans are those of that program. LIMIT
 # keeps the planner from reading a whole table to hash it, as for the outcomes of lines.
@@ -117,9 +117,7 @@ class ProvedProgram:
 
 def proved_checks(engine: Engine, run_id: str) -> Mapping[int, int]:
     """Return the checks that proved lines of a run, each with the number of these. Raises `ServerDown`."""
-    with single(engine) as cursor:
-        found = cursor.execute(_CHECKS, {"run_id": run_id}).fetchall()
-    return {each["check_id"]: each["lines"] for each in found}
+    return dict(streamed(engine, _CHECKS, {"run_id": run_id}, rows=10_000))
 
 
 def proved_programs(engine: Engine, checks: Mapping[int, int]) -> Iterator[ProvedProgram]:

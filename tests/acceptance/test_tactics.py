@@ -111,6 +111,16 @@ def test_a_program_lies_about_its_own_tactics_at_most(
     assert told == Counted(lines=1, words={"skip": 1, "exact": 1})
 
 
+def test_an_outline_that_is_larger_than_its_program_allows_is_not_read(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    for megabytes, is_read in ((0, True), (3, False)):
+        act = f"(printf '%s' '{EMPTY}'; head -c {megabytes}000000 /dev/zero | tr '\\0' ' ') > outline.json"
+        cheat = cheating(f"{act}; kill -9 $PPID", wait_ms=300).partition("theorem")[0]
+        (found,) = counted(checker, core, cheat + "theorem t : True := by\n  cheat!!\n")
+        assert (found.problem == "") is is_read, found
+
+
 def test_what_lean_does_not_read_to_its_end_is_not_counted(checker: Checker, core: LeanEnvironment) -> None:
     missing = WHOLE.replace("import Core", "import No.Such")
     exits = f"{WHOLE}#exit\n"
@@ -133,10 +143,13 @@ def test_what_lean_does_not_read_to_its_end_is_not_counted(checker: Checker, cor
         (["--json", "--format", "csv"], "exclude each other"),
     ],
 )
-def test_bad_input_is_refused(farm: Command, run: str, arguments: list[str], says: str) -> None:
+def test_bad_input_is_refused(farm: Command, arguments: list[str], says: str) -> None:
     ended = farm("tactics", *arguments)
     assert ended.returncode == 2
     assert says in ended.stderr
+
+
+def test_a_run_given_twice_and_an_unknown_table_are_refused(farm: Command, run: str) -> None:
     twice = farm("tactics", run, run)
     assert twice.returncode == 2
     unknown = farm("tactics", run, "--format", "csv", "--table", "nosuch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from farm_workers.cli.outputs import limits_of, print_rows, require_output, writ
 
 if TYPE_CHECKING:
     from farm_workers.machine.opening import Machine
-    from farm_workers.mending.lines import Given, MendedLine
+    from farm_workers.mending.lines import Given, Make, MendedLine
     from farm_workers.mending.trials import Mended, Trials
 
 #: Exit status where the text that comes out is not proved.
@@ -53,9 +53,6 @@ _Theorem = Annotated[
     str | None,
     Option("--self-contained", metavar="NAME", help="Keep this theorem proved.", show_default=False),
 ]
-
-#: Makes another text of a file.
-_Make = Callable[["Trials", str], "Mended"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -181,7 +178,7 @@ class _Budget:
     environment: str | None
 
 
-def _run(files: _Files, make: _Make, budget: _Budget, *, as_json: bool, keeps_error: bool = False) -> None:
+def _run(files: _Files, make: Make, budget: _Budget, *, as_json: bool, keeps_error: bool = False) -> None:
     """Make the new text of a file, write it, and end with the exit status of its verdict."""
     from farm_workers.cli.programs import program_text
 
@@ -203,7 +200,7 @@ def _run(files: _Files, make: _Make, budget: _Budget, *, as_json: bool, keeps_er
         raise typer.Exit(NOT_PROVED)
 
 
-def _made(text: str, make: _Make, budget: _Budget) -> tuple[Mended, dict[str, Any]]:
+def _made(text: str, make: Make, budget: _Budget) -> tuple[Mended, dict[str, Any]]:
     """Return the new text, and the facts for scripts. Exits where Lean gives no outline."""
     from farm.cli.terminal import following, say
     from farm.settings import Settings
@@ -227,7 +224,7 @@ def _made(text: str, make: _Make, budget: _Budget) -> tuple[Mended, dict[str, An
         return mended, _facts(mended, trials)
 
 
-def _run_lines(files: _Files, make: _Make, budget: _Budget, *, as_json: bool, of: Outcome, word: str) -> None:
+def _run_lines(files: _Files, make: Make, budget: _Budget, *, as_json: bool, of: Outcome, word: str) -> None:
     """Make other programs of a manifest's lines, write the lines, and end with the exit status of all."""
     from farm.cli.terminal import trying
     from farm.settings import Settings
@@ -272,7 +269,7 @@ def _lines(manifest: Path, machine: Machine, environment: str | None, usual: str
         Given(
             text=it,
             entry=each,
-            environment=machine.installed.lean(environment or each.environment or usual),
+            environment=machine.installed.lean(each.environment or environment or usual),
         )
         for it, each in manifest_lines(manifest, may_lack_answer=False)
     ]

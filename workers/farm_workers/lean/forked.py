@@ -22,6 +22,9 @@ from farm_workers.lean.way import FORKED, Doubtful, Question, Reply
 
 #: The most bytes of a file's declarations; the folder of a cell has room for no more.
 _EXTRACTED_BYTES = FILE_BYTES
+#: The most bytes of an outline, and for each character of the text: commands and tactics have few bytes, and
+#: a program that writes its own outline must not fill the memory of its reader.
+_OUTLINE_BYTES, _OUTLINE_EACH = 1 << 20, 64
 
 
 class Forked:
@@ -74,8 +77,10 @@ class Forked:
 
         Raises NoImage when this environment's Lean cannot be forked, and BoxFailed.
         """
-        name = protocol.OUTLINE_NAME
-        return self._left(question, {"outline": asked}, name, most_bytes=_EXTRACTED_BYTES)
+        most = _EXTRACTED_BYTES  # the needs of commands grow faster than the text
+        if not asked["needs"]:
+            most = min(most, _OUTLINE_BYTES + _OUTLINE_EACH * len(asked["program"]))
+        return self._left(question, {"outline": asked}, protocol.OUTLINE_NAME, most_bytes=most)
 
     def _left(
         self, question: Question, request: protocol.Asked, name: str, **most_bytes: int

@@ -14,8 +14,8 @@ from typing import Any
 
 from farm.characters import storable
 
-#: The most characters of a name, and members of a list, that are read.
-_MOST_NAME, _MOST_MEMBERS = 1000, 100_000
+#: The most characters of a name and of a tactic's first word, and members of a list, that are read.
+_MOST_NAME, _MOST_WORD, _MOST_MEMBERS = 1000, 64, 100_000
 
 Span = tuple[int, int]
 
@@ -147,7 +147,7 @@ class _Reading:
         start, last, block = *self._span(said[:2]), self._offset(said[2])
         if not value <= block <= start < last <= end or not isinstance(said[3], str):
             raise ValueError("a tactic that is not in its proof")
-        return Step(start=start, end=last, block=block, word=storable(said[3][:_MOST_NAME]))
+        return Step(start=start, end=last, block=block, word=storable(said[3][:_MOST_WORD]))
 
     def _span(self, said: Sequence[int]) -> Span:
         start, end = map(self._offset, said)

@@ -42,7 +42,8 @@ class Given:
 class MendedLine:
     """The text of a line with another program, or as it was, and the verdicts before and after.
 
-    `why` is the reason for which it was not changed, "" for a changed line.
+    `why` is the reason for which it was not changed, "" for a changed line. `is_unjudged`: the farm could not
+    judge the line, or its new program.
     """
 
     entry: Entry
@@ -51,13 +52,7 @@ class MendedLine:
     after: Verdict | None
     changes: int = 0
     why: str = ""
-
-    @property
-    def is_unjudged(self) -> bool:
-        """Whether the farm could not judge it."""
-        return any(
-            each is not None and each.outcome is Outcome.JUDGE_ERROR for each in (self.before, self.after)
-        )
+    is_unjudged: bool = False
 
     def facts(self) -> dict[str, object]:
         """Return the line's result for scripts."""
@@ -103,7 +98,7 @@ class LineMending:
         check = self._check(given)
         report = self.checker.check(check, given.environment, cancelled=cancelled)
         before = judge(report)
-        same = replace(same, before=before, after=before)
+        same = replace(same, before=before, after=before, is_unjudged=before.outcome is Outcome.JUDGE_ERROR)
         if before.outcome is not self.of:
             is_proved = before.outcome is Outcome.PROVED
             return replace(same, why="the line is proved already" if is_proved else before.detail)
@@ -136,7 +131,8 @@ class LineMending:
         )
         after = judge(report)
         if after.outcome not in ({Outcome.PROVED} if self.of is Outcome.PROVED else _DRAFTS):
-            return replace(same, why=f"with the changes it is {after.outcome} ({after.reason})")
+            why = f"with the changes it is {after.outcome} ({after.reason})"
+            return replace(same, why=why, is_unjudged=after.outcome is Outcome.JUDGE_ERROR)
         facts = {
             "by": self.word,
             "changes": [asdict(each) for each in mended.changes],
