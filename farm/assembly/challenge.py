@@ -27,15 +27,15 @@ class Challenge:
 
     Only the compiled program has the full name, because the header may open a namespace. The program begins
     with the dataset's context up to `context_end`, 0 without one. `beyond` is text of the farm's own below it
-    that Lean has to elaborate, such as an expected answer. One that `negates` states the negation of the
-    dataset's statement, which stands above it with `sorry`.
+    that Lean has to elaborate, such as an expected answer. The negation of a dataset's statement, which stands
+    above it with `sorry`, begins at the offset `negates`; that is 0 for any other challenge.
     """
 
     program: str
     name: str
     context_end: int = 0
     beyond: str = ""
-    negates: bool = False
+    negates: int = 0
 
     @property
     def text(self) -> str:

@@ -2,12 +2,12 @@
 
 Lean builds the negation: the context ends with the statement, admitted, and the new theorem says
 ``¬ type_of% @name``. So nothing is read as Lean would read it. A proof that uses the admitted theorem itself
-rests on its sorry, which the seal finds.
+rests on its sorry, which the seal finds. What Lean makes of this text depends on the text above it, so the
+seal compares the compiled negation with the compiled statement (`farm_workers.audit.negation`).
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,9 @@ from farm.assembly.challenge import Challenge, challenge_to
 from farm.manifest.entry import Entry
 
 _NAME = "negation"
-_STATED = re.compile(r"theorem negation(?:_[0-9a-f]{16})? : ¬ type_of% @([^\n]*) := (?:sorry|by)")
+# A theorem without a namespace may share its name with one of an open namespace. Then the name alone has two
+# meanings, and Lean tries the second alternative.
+_TEXT = "theorem {name} : ¬ type_of% (by first | exact @{of} | exact @_root_.{of} : _) := by"
 
 
 class Negation(NamedTuple):
@@ -28,7 +30,9 @@ class Negation(NamedTuple):
     def challenge(self) -> Challenge:
         """The challenge to prove it, as `challenge_to` returns it."""
         program = f"{self.context}{self.formal_statement.removesuffix('by')}sorry\n"
-        return Challenge(program=program, name=self.name, context_end=len(self.context))
+        return Challenge(
+            program=program, name=self.name, context_end=len(self.context), negates=len(self.context)
+        )
 
     @property
     def name(self) -> str:
@@ -52,13 +56,12 @@ def negation_to(challenge: Challenge) -> Negation | None:
     name = _NAME
     if name in challenge.program:  # a text cannot contain its own digest
         name = f"{name}_{challenge.sha256[:16]}"
-    return Negation(challenge.program, f"theorem {name} : ¬ type_of% @{challenge.name} := by")
+    return Negation(challenge.program, _TEXT.format(name=name, of=challenge.name))
 
 
-def negated_by(challenge: str) -> str | None:
-    """Return the program of the challenge whose negation this challenge's program states, None if of none."""
-    end = challenge.rstrip("\n").rfind("\n") + 1
-    return challenge[:end] if _STATED.fullmatch(challenge[end:].rstrip("\n")) else None
+def begin_of_negation(program: str) -> int:
+    """Return the offset at which the farm's own negation begins in the program of its challenge."""
+    return program.rstrip("\n").rfind("\n") + 1
 
 
 def negated_entry(entry: Entry) -> Entry | None:

@@ -40,7 +40,7 @@ def stated_by(entry: Entry, asks: Kind) -> tuple[Challenge, Challenge | None]:
     if negation is None:
         problem = "it names no theorem, so Lean cannot be asked for its negation"
         raise NoTask(problem, "name the theorem")
-    return stated, replace(negation.challenge, context_end=stated.context_end, negates=True)
+    return stated, replace(negation.challenge, context_end=stated.context_end)
 
 
 def program_of(entry: Entry, asks: Kind, assemble: Assemble) -> Program:

@@ -162,6 +162,20 @@ class Stated:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Sentence:
+    """What a proved theorem states, and by which axioms; made by `farm_workers.audit.sentences`.
+
+    Two theorems with one `key` state the same, and one of them the contrary if only one is `negated`. `uses`
+    are the axioms that the proof rests on, `allows` those beside Lean's own three that it might have used.
+    """
+
+    key: str
+    negated: bool = False
+    uses: tuple[str, ...] = ()
+    allows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
     """An audit's findings against a proof, the facts that it read, and the kernels' answers.
 
@@ -185,6 +199,7 @@ class Audit:
       answer of the environment's first checker. `second` is the answer of the next kernel, and `further` are
       those of the kernels after it; none is asked after one that rejects.
     - `stated` are the facts of a statement that was examined alone.
+    - `sentence` is what the theorem states, None if nothing can be compared with it. No verdict is told it.
     """
 
     accepted: bool
@@ -217,6 +232,7 @@ class Audit:
     second: Replay | None = None
     further: tuple[Replay, ...] = ()
     stated: Stated | None = None
+    sentence: Sentence | None = None
 
     @property
     def others(self) -> tuple[Replay, ...]:

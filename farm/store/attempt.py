@@ -8,7 +8,7 @@ from datetime import datetime
 from psycopg.rows import DictRow
 
 from farm.assembly.challenge import Challenge
-from farm.assembly.negation import negated_by
+from farm.assembly.negation import begin_of_negation
 from farm.characters import decoded
 from farm.documents import encoded
 from farm.judging.assurance import Assurance
@@ -190,21 +190,21 @@ def _other(row: DictRow, name: str) -> Fallback | None:
 
 
 def _challenge(row: DictRow, asks: Kind) -> Challenge:
+    program = decoded(row["challenge"])
     return Challenge(
-        program=decoded(row["challenge"]),
+        program=program,
         name=row["challenge_name"],
         context_end=row["context_end"],
-        negates=asks is Kind.DISPROVE,
+        negates=begin_of_negation(program) if asks in (Kind.DISPROVE, Kind.EITHER) else 0,
     )
 
 
 def _of_either(negation: Challenge | None, fallback: Fallback | None) -> tuple[Challenge, Fallback | None]:
     """Return the statement's challenge, and the program for the negation's, which is the stored one."""
-    stated = None if negation is None else negated_by(negation.program)
-    if negation is None or stated is None:
+    if negation is None or not negation.negates:
         raise ValueError("the check has no negation")
-    other = fallback and replace(fallback, challenge=replace(negation, negates=True))
-    return replace(negation, program=stated), other
+    stated = replace(negation, program=negation.program[: negation.negates], negates=0)
+    return stated, fallback and replace(fallback, challenge=negation)
 
 
 def _statement(report: Report, verdict: Verdict) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from psycopg.rows import DictRow
 from sqlalchemy import Engine, RowMapping, text
 
-from farm.assembly.negation import negated_by
+from farm.assembly.negation import begin_of_negation
 from farm.characters import decoded, storable
 from farm.errors import ServerDown, UnknownRun, gone
 from farm.judging.advisories import advisories
@@ -609,7 +609,7 @@ class Queries:
         found, task = rows[0], Task.read(rows[0]["task"])
         challenge = decoded(found["source"])
         if task.kind is Kind.EITHER:  # the store has the negation's
-            challenge = negated_by(challenge) or challenge
+            challenge = challenge[: begin_of_negation(challenge)]
         return StatedLine(
             challenge=challenge,
             name=found["challenge_name"] or "",

@@ -62,6 +62,7 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         statement_from=arguments.statement_from,
         answers=arguments.answers,
         forbidden=arguments.forbidden,
+        negates=arguments.negates,
     )
     with opened_module(arguments.submission) as submission:
         if arguments.states:
@@ -144,6 +145,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--ends", type=_place, help="line and column at which the target's text ends, as 7:34"
+    )
+    parser.add_argument(
+        "--negates",
+        type=_place,
+        help="line and column at which the text ends whose negation the challenge has to state",
     )
     parser.add_argument(
         "--parts-from",

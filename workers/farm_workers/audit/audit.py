@@ -21,8 +21,10 @@ from farm_workers.audit.findings import Findings, ModuleFinding, Stated, Word, f
 from farm_workers.audit.forbidden import forbidden_uses
 from farm_workers.audit.kernel import BELIEVING, KNOWN_AXIOMS, PRIMITIVES, SORRY
 from farm_workers.audit.names import shown
+from farm_workers.audit.negation import negation_fault
 from farm_workers.audit.olean import Name
 from farm_workers.audit.rests import with_sorry
+from farm_workers.audit.sentences import Sentences
 from farm_workers.audit.standing import permits
 from farm_workers.audit.statement import StatementComparison, below, compare
 from farm_workers.audit.terms import Reading, Terms, Walk, mentions
@@ -55,7 +57,8 @@ class Rules:
     `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
     begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
     open and the module may give, None if there are none. `forbidden` are constants that the proof must not
-    reach, unless its statement does.
+    reach, unless its statement does. With `negates` the challenge has to state the negation of the theorem
+    whose text ends at that line and column. `context` is the module of a context above, if that is another.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -73,6 +76,8 @@ class Rules:
     statement_from: tuple[int, int] | None = None
     answers: AnswerRules | None = None
     forbidden: Collection[Name] = ()
+    negates: tuple[int, int] | None = None
+    context: Module | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,8 +130,32 @@ def audit(
         if target is None:
             findings.append(found(Word.BAD_CHALLENGE, None, sentence))
         else:
+            findings += _negation(case, target)
             target, reach = _proof_of(case, target)
-    return _result(case, target, [*findings, *reach.findings], reach)
+    return _with_sentence(case, _result(case, target, [*findings, *reach.findings], reach))
+
+
+def _negation(case: _Case, target: Name) -> list[ModuleFinding]:
+    """Return the finding against a challenge that has to state a negation and does not, if there is one."""
+    challenge, rules = case.challenge, case.rules
+    if rules.negates is None or challenge is None:
+        return []
+    stated, _ = target_of(challenge, rules.negates)
+    foreign = () if rules.context is None else rules.context.names
+    fault = negation_fault(challenge, target, stated, foreign)
+    return [] if fault is None else [fault]
+
+
+def _with_sentence(case: _Case, findings: Findings) -> Findings:
+    """Add to the findings about a proof that nothing was found against what it states."""
+    target = None if findings.target is None else case.submission.constant(findings.target)
+    if case.challenge is None or target is None or not findings.accepted:
+        return findings
+    rules = case.rules
+    sentence = Sentences(case.submission, rules.context).of(
+        target, axioms=findings.axioms, allowed=rules.allowed_axioms, native=rules.native
+    )
+    return replace(findings, sentence=sentence)
 
 
 def audit_all(submission: Module, rules: Rules) -> Findings:

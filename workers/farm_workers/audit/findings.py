@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from farm_workers.audit.names import dotted, shown
 from farm_workers.audit.olean import MalformedOlean, Name
+from farm_workers.audit.sentences import Sentence
 from farm_workers.audit.standing import Standings
 
 #: The most findings that are listed; the others are counted.
@@ -115,7 +116,7 @@ class Findings:
     of parts and declarations. `answers` are the definitions that the challenge leaves open and the module
     gives; `believes_answer` means that nothing was demanded of them. `not_checked` has a sentence for each
     property that could not be checked because the facts for it were missing. `stated` are the facts of a
-    statement that was examined alone.
+    statement that was examined alone. `sentence` is what an accepted proof of a challenge states.
     """
 
     target: Name | None
@@ -139,6 +140,7 @@ class Findings:
     answers: tuple[Name, ...] = ()
     believes_answer: bool = False
     stated: Stated | None = None
+    sentence: Sentence | None = None
 
     @property
     def accepted(self) -> bool:
@@ -177,6 +179,7 @@ class Findings:
             **({} if self.standings is None else self.standings.facts()),
             "answers": [{"name": shown(name)} for name in self.answers[:MOST_FINDINGS]],
             "stated": None if self.stated is None else self.stated.facts(),
+            "sentence": None if self.sentence is None else self.sentence.facts(),
         }
 
 

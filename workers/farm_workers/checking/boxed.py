@@ -121,8 +121,9 @@ class Boxed:
         if sealable.declared is not None:
             _write(shown / _DECLARED, "\n".join(sealable.declared).encode("utf-8", "surrogatepass"))
             words += ["--declared", str(shown / _DECLARED)]
-        if sealable.ends is not None:
-            words += ["--ends", ":".join(map(str, sealable.ends))]
+        for option, place in (("--ends", sealable.ends), ("--negates", sealable.ends_above)):
+            if place is not None:
+                words += [option, ":".join(map(str, place))]
         run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown])
         if run.limit is not None:
             raise KernelLimit.of(run, kernel_asked=False)

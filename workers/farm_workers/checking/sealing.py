@@ -90,6 +90,7 @@ class Sealing:
             parent=self._parent(candidate),
             hole=None if check.task.fills is None else _hole(check.task.fills, check.program),
             forbidden=() if candidate.bans is None else candidate.bans.constants,
+            negates=0 if check.challenge is None else check.challenge.negates,
         )
 
     def _parent(self, candidate: Candidate) -> bytes | None:

@@ -81,7 +81,8 @@ class Sealable:
     definitions that the module may give, and the demands on them, None if there are none. For an answer to
     one hole of several, `parent` is the compiled module of the program with all of them, and `hole` the line
     and column of that one. `forbidden` are constants that the proof must not reach. With `states` the module
-    is the statement's own, and the seal only returns its facts.
+    is the statement's own, and the seal only returns its facts. A challenge that states a negation begins it
+    at the offset `negates`, which is 0 for any other.
     """
 
     module: int
@@ -98,6 +99,7 @@ class Sealable:
     parent: bytes | None = None
     hole: tuple[int, int] | None = None
     forbidden: Sequence[str] = ()
+    negates: int = 0
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
@@ -110,8 +112,12 @@ class Sealable:
         """The end of the statement: line, from 1, and column, from 0; None without a statement."""
         if self.challenge is None and not self.states:
             return None
-        text = self.stated.rstrip()
-        return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
+        return _end(self.stated)
+
+    @property
+    def ends_above(self) -> tuple[int, int] | None:
+        """The end of the statement whose negation has to be proved; None for any other challenge."""
+        return _end(self.stated[: self.negates]) if self.negates else None
 
     @property
     def parts_from(self) -> tuple[int, int] | None:
@@ -133,6 +139,12 @@ class Sealed:
 
     audit: Audit
     module: bytes | None = None
+
+
+def _end(text: str) -> tuple[int, int]:
+    """Return where a text ends but for white space: line, from 1, and column, from 0."""
+    text = text.rstrip()
+    return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
 
 
 def asked_of(sealable: Sealable) -> protocol.SealAsked:
@@ -188,6 +200,7 @@ class Seals:
             "answers": sealable.answers,
             "replay": assurance.tier == Tier.KERNEL,
             "ends": sealable.ends,
+            "negates": sealable.ends_above,
             "states": sealable.states,
             "accounts": sealable.question.keeps_examples,
             "declared": sealable.declared,

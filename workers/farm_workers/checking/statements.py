@@ -15,7 +15,7 @@ from farm.judging.audit import Audit
 from farm.judging.ending import needs_seal
 from farm.judging.job import Check
 from farm.judging.report import Execution, Report
-from farm.judging.verdict import Outcome, judge
+from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.task import Task
 from farm_workers.box.supervisor import BoxFailed
@@ -94,7 +94,9 @@ class Statements:
             return None
         report = self._judged(own.instead(replace(check, limits=left)))
         spent.add(report.run)
-        verdict = judge(replace(report, negates=check.challenge.negates))
+        verdict = judge(replace(report, negates=check.challenge.negates > 0))
+        if check.challenge.negates and verdict.reason is Reason.BAD_CHALLENGE:
+            return False  # the statement has no negation below its own text
         if verdict.outcome is Outcome.JUDGE_ERROR:
             raise BoxFailed(verdict.detail)
         if verdict.by_chance:
@@ -136,7 +138,7 @@ def _proofs(check: Check, tactic: str) -> tuple[Check | None, Check | None]:
     negation = None if stated is None else negation_to(stated)
     if stated is None or negation is None:
         return proved(stated), None
-    negated = replace(negation.challenge, context_end=stated.context_end, negates=True)
+    negated = replace(negation.challenge, context_end=stated.context_end)
     return proved(stated), proved(negated)
 
 

@@ -72,6 +72,7 @@ class SealAsked(TypedDict, total=False):
     accounts: bool
     declared: Sequence[str] | None
     replay: bool
+    negates: Sequence[int] | None
 
 
 class ReadAsked(TypedDict):

@@ -35,8 +35,8 @@ class Kernel:
 
     `axioms` maps the context's constants to the imported axioms that they rest on, and `admitted` to the
     constants with a sorry; both omit constants without any. `left_out` are the unsafe and partial constants,
-    which no kernel checks; `has_sorry` is true if the context has a sorry. `memory` holds the context's
-    module. `compiled` evaluates terms of imported constants: it runs their compiled code in another process.
+    which no kernel checks; `has_sorry` is true if the context has a sorry. `context` is the context's module,
+    which `memory` holds. `compiled` evaluates terms of imported constants: it runs their compiled code in another process.
     `printed` prints terms of the module.
     """
 
@@ -45,6 +45,7 @@ class Kernel:
     admitted: Mapping[Name, frozenset[Name]] = field(default_factory=dict)
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     has_sorry: bool = False
+    context: Module | None = None
     memory: ExitStack = field(default_factory=ExitStack, repr=False)
     compiled: Compiled = not_compiled
     printed: Printed = not_printed
@@ -77,6 +78,7 @@ def taken_in(lean: Lean, kernel: Kernel, file: bytes) -> Kernel:
         admitted=_users(sealed, _admitted(sealed) if SORRY in rebuilt.mentioned else ()),
         left_out=rebuilt.left_out,
         has_sorry=SORRY in rebuilt.mentioned,
+        context=sealed,
         memory=memory,
     )
 

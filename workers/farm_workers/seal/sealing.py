@@ -42,8 +42,9 @@ class SealRequest:
     program; `declared` lists them if Lean drops some from the module, and is None otherwise. For an answer to
     one hole of several, `parent` is the compiled program with all of them, `hole` the line and column of that
     one, and a context above ends at `hole_below`. With `replay` the kernel checks the module. With `states`
-    there is no proof: the module is a challenge's own, and the facts are those of its statement. The sealed
-    module is written to the descriptor `into`.
+    there is no proof: the module is a challenge's own, and the facts are those of its statement. With
+    `negates`, a line and column, the challenge states the negation of the theorem whose text ends there. The
+    sealed module is written to the descriptor `into`.
     """
 
     module: bytes | memoryview
@@ -66,6 +67,7 @@ class SealRequest:
     declared: Sequence[str] | None = None
     replay: bool = True
     states: bool = False
+    negates: Sequence[int] | None = None
     into: int | None = None
     budget: int = BUDGET
 
@@ -191,6 +193,8 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         statement_from=_place(request.statement_from),
         answers=None if request.answers is None else AnswerRules.of(request.answers),
         forbidden=frozenset(map(parsed, request.forbidden)),
+        negates=_place(request.negates),
+        context=kernel.context,
     )
 
 
