@@ -342,10 +342,12 @@ class Farm:
         header: str = "",
         context: str = "",
         task: Literal["prove", "disprove"] = "prove",
+        negates: bool = False,
         environment: str | None = None,
     ) -> Session:
         """Open a session on a statement, its negation, or a program with a sorry for each open place.
 
+        With `negates` the statement is one that `farm negate` wrote, so its proof has to prove a negation.
         Raises UsageError, with Lean's words, for a text that Lean refuses, QueueFull when no worker has room.
         """
         connections = self._connections
@@ -354,7 +356,8 @@ class Farm:
         text = program_of(program=program, **item)
         name = environment or connections.settings.environment
         connections.environments()
-        kept, roots = connections.sessions.open(text, name, item={} if program else item)
+        asked = {**item, "negates": negates}
+        kept, roots = connections.sessions.open(text, name, item={} if program else asked)
         return Session(connections, kept, roots, self.check)
 
     def _stored(self, asked: Batch, options: SubmitOptions | None) -> Run:

@@ -70,7 +70,8 @@ class Task:
     result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
     ``*``. The proof must not use the tactics and constants of `forbid`, those of the run and of the line.
     `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with ``either``
-    one of the two, and with ``statement`` the statement alone is examined.
+    one of the two, and with ``statement`` the statement alone is examined. With `negates` the statement is
+    one that `farm negate` wrote: it has to state the negation of the statement at the end of its context.
 
     No line says `fills`: the farm sets it for an answer to one hole of several. That hole must be filled
     without a sorry, and all around it be as it was.
@@ -84,6 +85,7 @@ class Task:
     answer_must: AnswerForm | None = None
     expected_answer: dict[str, str] | None = None
     task: str | None = None
+    negates: bool | None = None
     fills: Fills | None = None
 
     @classmethod
@@ -228,6 +230,14 @@ def _texts(field: str, value: object) -> dict[str, str]:
     return found
 
 
+def _negates(field: str, value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value or None
+    if isinstance(value, int | float) and value > 0 and value == int(value):  # the statement's line
+        return True
+    raise TaskFault(field, "not the number of a line", "take the line as `farm negate` wrote it")
+
+
 def _kind(field: str, value: object) -> str:
     if value not in list(Kind):
         raise TaskFault(field, f"{value!r} is no task"[:100], f"write one of {', '.join(Kind)}")
@@ -241,10 +251,11 @@ def _forbid(field: str, value: object) -> tuple[str, ...] | None:
     return tuple(sorted(names)) or None
 
 
-#: The fields about answers, which need a statement.
+#: The fields about answers, and all fields that need a statement.
 OF_ANSWERS = ("answers", "answer_must", "expected_answer")
+OF_STATEMENTS = (*OF_ANSWERS, "negates")
 #: The fields that only an audit of the compiled module can answer.
-AUDITED = (*OF_ANSWERS, "declarations", "permit_sorry", "forbid")
+AUDITED = (*OF_ANSWERS, "declarations", "permit_sorry", "forbid", "negates")
 
 _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "axioms": _axioms,
@@ -255,6 +266,7 @@ _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "declarations": _whether,
     "permit_sorry": _permitted,
     "task": _kind,
+    "negates": _negates,
 }
 
 #: Why a task is refused on the tier lean, and the remedy.

@@ -64,6 +64,15 @@ def begin_of_negation(program: str) -> int:
     return program.rstrip("\n").rfind("\n") + 1
 
 
+def as_negation(challenge: Challenge) -> Challenge:
+    """Return the challenge of a line that `farm negate` wrote: it has to state a negation.
+
+    The statement stands in the line's context. It is compiled with the negation, for the seal compares the
+    two in one module.
+    """
+    return replace(challenge, context_end=0, negates=max(1, begin_of_negation(challenge.program)))
+
+
 def negated_entry(entry: Entry) -> Entry | None:
     """Return a line whose answer has to prove the negation; None if its statement names no theorem."""
     found = negation_of(entry.header, entry.formal_statement, entry.context)

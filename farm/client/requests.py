@@ -46,6 +46,7 @@ class TaskFields(TypedDict, total=False):
     expected_answer: str | Mapping[str, str]
     task: Kind
     forbid: Sequence[str]
+    negates: bool | int
 
 
 class Fields(TaskFields, total=False):

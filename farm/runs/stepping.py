@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from farm.assembly import tasked
 from farm.assembly.program import AssemblyOptions, assemble
@@ -51,7 +52,7 @@ def program_of(
         raise UsageError(f"{fault.field}: {fault}; {fault.remedy}") from fault
 
 
-def item_of(source: Source, states: Sequence[State]) -> dict[str, str]:
+def item_of(source: Source, states: Sequence[State]) -> dict[str, Any]:
     """Return the item that is checked to have states proved: the statement with its proof, or the program.
 
     Raises UsageError for states that do not fit the session.
@@ -62,9 +63,8 @@ def item_of(source: Source, states: Sequence[State]) -> dict[str, str]:
         )
     if source.item.get("formal_statement"):
         given = {name: source.item.get(name, "") for name in ("header", "context", "formal_statement")}
-        if source.item.get("task"):
-            given["task"] = source.item["task"]
-        return {**given, "proof": proof_of(states[0].tactics)}
+        asked = {name: source.item[name] for name in ("task", "negates") if source.item.get(name)}
+        return {**given, **asked, "proof": proof_of(states[0].tactics)}
     holes = [(source.roots[each.root], each.tactics) for each in states]
     try:
         return {"program": filled(source.program, holes)}

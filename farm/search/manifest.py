@@ -107,6 +107,7 @@ def _searched_line(
                 header=entry.header,
                 context=entry.context,
                 task="disprove" if entry.task.kind is Kind.DISPROVE else "prove",
+                negates=bool(entry.task.negates),
                 environment=entry.environment or environment,
             )
         )

@@ -326,7 +326,7 @@ class Backend:
     # Sessions
 
     async def open_session(
-        self, program: str, environment: str | None, item: Mapping[str, str], key: Key
+        self, program: str, environment: str | None, item: Mapping[str, Any], key: Key
     ) -> tuple[Kept, tuple[State, ...]]:
         """Open a session on a program; return it with its roots.
 
@@ -375,14 +375,14 @@ class Backend:
         front = self._connections.sessions
         return await self._in_session(lambda: front.state(front.session(session, key.id), state))
 
-    async def session_item(self, session: str, states: Sequence[str], key: Key) -> tuple[str, dict[str, str]]:
+    async def session_item(self, session: str, states: Sequence[str], key: Key) -> tuple[str, dict[str, Any]]:
         """Return a session's environment, and the item whose check proves states of it.
 
         Raises `UnknownRun` and `UsageError`.
         """
         front = self._connections.sessions
 
-        def found() -> tuple[str, dict[str, str]]:
+        def found() -> tuple[str, dict[str, Any]]:
             kept = front.session(session, key.id)
             return kept.environment, item_of_states(front.source(kept), front.states(kept, states))
 

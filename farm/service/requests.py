@@ -120,6 +120,7 @@ class TaskFields(Exact):
     expected_answer: str | dict[Word, str] | None = None
     task: Literal["prove", "disprove", "either", "statement"] | None = None
     forbid: list[Word] | None = None
+    negates: bool | Annotated[int, Field(strict=True, ge=1)] | None = None
 
     @model_validator(mode="after")
     def _has_a_task(self) -> Self:

@@ -60,7 +60,7 @@ class Source:
     """The origin of a session: its program, the item of the client, and the states at the sorries."""
 
     program: str
-    item: Mapping[str, str]
+    item: Mapping[str, Any]
     roots: tuple[State, ...]
 
 
@@ -118,7 +118,7 @@ class Front:
     # Calls
 
     def open(
-        self, program: str, environment: str, *, owner: str = "", item: Mapping[str, str] | None = None
+        self, program: str, environment: str, *, owner: str = "", item: Mapping[str, Any] | None = None
     ) -> tuple[Kept, tuple[State, ...]]:
         """Open a session on a program; return it and the states at the sorries. Raises NotOpened."""
         session = secrets.token_hex(12)

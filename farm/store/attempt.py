@@ -8,7 +8,7 @@ from datetime import datetime
 from psycopg.rows import DictRow
 
 from farm.assembly.challenge import Challenge
-from farm.assembly.negation import begin_of_negation
+from farm.assembly.negation import as_negation, begin_of_negation
 from farm.characters import decoded
 from farm.documents import encoded
 from farm.judging.assurance import Assurance
@@ -101,7 +101,7 @@ class Decision:
             "detail": verdict.detail,
             "messages": [asdict(message) for message in report.answer.messages],
             "hits": [asdict(hit) for hit in report.hits],
-            "audit": None if report.audit is None else encoded(report.audit),
+            "audit": None if report.audit is None else encoded(replace(report.audit, sentence=None)),
             "goals": None if report.goals is None else [asdict(goal) for goal in report.goals],
             "statement": _statement(report, verdict),
             "trusts": report.trusts,
@@ -153,7 +153,7 @@ def unread(row: DictRow, why: str) -> dict[str, object]:
 
 def _check(row: DictRow) -> Check:
     task = Task.read(row["task"])
-    challenge = None if row["challenge"] is None else _challenge(row, task.kind)
+    challenge = None if row["challenge"] is None else _challenge(row, task)
     fallback = _other(row, "fallback")
     if task.kind is Kind.EITHER:
         challenge, fallback = _of_either(challenge, fallback)
@@ -176,7 +176,7 @@ def _check(row: DictRow) -> Check:
         restated=_other(row, "restated"),
         goals=row["goals"],
         stop_at_error=row["stop_at_error"],
-        context_end=row["context_end"],
+        context_end=0 if task.negates else row["context_end"],
         task=task,
     )
 
@@ -189,14 +189,13 @@ def _other(row: DictRow, name: str) -> Fallback | None:
     return Fallback(program=decoded(row[name]), submitted=submitted)
 
 
-def _challenge(row: DictRow, asks: Kind) -> Challenge:
+def _challenge(row: DictRow, task: Task) -> Challenge:
     program = decoded(row["challenge"])
-    return Challenge(
-        program=program,
-        name=row["challenge_name"],
-        context_end=row["context_end"],
-        negates=begin_of_negation(program) if asks in (Kind.DISPROVE, Kind.EITHER) else 0,
-    )
+    challenge = Challenge(program=program, name=row["challenge_name"], context_end=row["context_end"])
+    if task.negates:
+        return as_negation(challenge)
+    is_negation = task.kind in (Kind.DISPROVE, Kind.EITHER)
+    return replace(challenge, negates=begin_of_negation(program)) if is_negation else challenge
 
 
 def _of_either(negation: Challenge | None, fallback: Fallback | None) -> tuple[Challenge, Fallback | None]:

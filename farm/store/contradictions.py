@@ -1,58 +1,48 @@
-"""The store step: finds statements that are proved and disproved, and takes back what was said of them.
+"""The store step: finds statements that are proved and disproved, and marks the verdicts that say so.
 
-Lines whose answer may disprove a statement refer to the challenge of its negation (`farm.assembly.negation`),
-whose text determines that of the statement's challenge and is determined by it. So two lookups by digest find
-all verdicts on a statement. Only verdicts by the same rules are compared: environment, axioms, compiler.
+The seal says what a proved theorem states, as a digest of its compiled type (`farm.judging.audit.Sentence`).
+Two verdicts contradict each other where the sentences differ in nothing but the negation, in environments
+with one digest, and where each proof uses no axiom that the other was not allowed. What a text looks like
+plays no part.
+
+Where one key, or the manifests, brought all lines of both verdicts, the two are taken back. Otherwise they
+are marked as contested and stay what they are: no line changes the verdict of a line of another key.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
 
 from psycopg import Cursor
 from psycopg.rows import DictRow
 
-from farm.assembly.negation import negated_by, negation_to
-from farm.characters import encoded
-from farm.judging.audit import ADMITTED, ANSWERED
+from farm.assembly.challenge import ALLOWED_AXIOMS
+from farm.judging.audit import ADMITTED, ANSWERED, Sentence
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, contradiction
 from farm.store.attempt import Claim, Decision
 
-# The sides of a verdict: under the negation's challenge, a line that allows either may be proved as stated.
-# Each check is looked up by digest and id (OFFSET 0 keeps that apart), whatever statistics say.
+# Each check is looked up by its id, and its contraries by their key, whatever statistics say (OFFSET 0 keeps
+# that apart). Lean's own axioms are never a reason to compare nothing.
 _CONTRARY = """
-    WITH asked AS (
-        SELECT * FROM unnest(
-            CAST(%(ids)s AS bigint[]), CAST(%(statements)s AS bytea[]), CAST(%(negations)s AS bytea[]),
-            CAST(%(disproofs)s AS boolean[])) AS asked (id, statement, negation, disproof)
-    )
-    SELECT DISTINCT asked.id, other.id AS contrary
-    FROM asked
-    JOIN LATERAL (SELECT * FROM checks WHERE id = asked.id LIMIT 1) AS own ON true
-    JOIN LATERAL (SELECT environment_digest AS digest FROM verdicts WHERE check_id = asked.id LIMIT 1) AS mine
-        ON true
+    SELECT own.check_id AS id, other.check_id AS contrary, own.uses || other.uses AS uses
+    FROM unnest(CAST(%(ids)s AS bigint[])) AS asked (id)
+    CROSS JOIN LATERAL (SELECT * FROM sentences WHERE check_id = asked.id LIMIT 1) AS own
     CROSS JOIN LATERAL (
-        SELECT negation AS sha256 UNION ALL SELECT statement WHERE disproof
-    ) AS under
-    CROSS JOIN LATERAL (
-        SELECT * FROM checks WHERE challenge_sha256 = under.sha256 AND status = 'done' OFFSET 0
+        SELECT * FROM sentences WHERE key = own.key AND negated = NOT own.negated OFFSET 0
     ) AS other
-    JOIN LATERAL (SELECT * FROM verdicts WHERE check_id = other.id LIMIT 1) AS said ON true
-    WHERE other.id <> asked.id AND other.environment = own.environment AND digest = said.environment_digest
-      AND other.tier <> %(lean)s AND other.native = own.native
-      AND coalesce(CAST(other.task AS jsonb) -> 'axioms', other.axioms)
-          = coalesce(CAST(own.task AS jsonb) -> 'axioms', own.axioms)
-      AND CASE
-          WHEN reason = %(contradiction)s THEN true
-          WHEN trusts && CAST(%(weaker)s AS text[]) THEN false
-          WHEN verdict = 'disproved' THEN NOT disproof
-          WHEN verdict <> 'proved' THEN false
-          WHEN under.sha256 = negation AND coalesce(CAST(other.task AS jsonb) ->> 'task', '') <> 'either'
-          THEN NOT disproof
-          ELSE disproof END
+    WHERE other.uses <@ (own.allows || CAST(%(usual)s AS text[]))
+      AND own.uses <@ (other.allows || CAST(%(usual)s AS text[]))
+"""
+_OWNERS = """
+    SELECT DISTINCT asked.id, owner
+    FROM unnest(CAST(%(ids)s AS bigint[])) AS asked (id)
+    CROSS JOIN LATERAL (SELECT run_id FROM jobs WHERE check_id = asked.id OFFSET 0) AS line
+    CROSS JOIN LATERAL (SELECT owner FROM runs WHERE id = line.run_id LIMIT 1) AS run
 """
 # No later line shares what is taken back.
 _TAKE_BACK = """
@@ -63,14 +53,15 @@ _TAKE_BACK = """
     )
     UPDATE checks SET identity = NULL FROM kept WHERE id = check_id
 """
+_CONTEST = "UPDATE verdicts SET contested = true WHERE check_id = ANY(%(ids)s) AND NOT contested"
 # Proofs do not wait for each other. All take their locks in one order, so no two transactions wait for
 # each other, and none takes a lock twice: of a shared lock that becomes exclusive each may hold a half.
 _LOCK = """
     SELECT count(CASE WHEN exclusive THEN pg_advisory_xact_lock(key)
                       ELSE pg_advisory_xact_lock_shared(key) END)
     FROM (
-        SELECT key, bool_or(disproof) AS exclusive
-        FROM unnest(CAST(%(keys)s AS bigint[]), CAST(%(disproofs)s AS boolean[])) AS each (key, disproof)
+        SELECT key, bool_or(negated) AS exclusive
+        FROM unnest(CAST(%(keys)s AS bigint[]), CAST(%(negated)s AS boolean[])) AS each (key, negated)
         GROUP BY key ORDER BY key OFFSET 0
     ) AS keys
 """
@@ -79,41 +70,68 @@ _LOCK = """
 _WEAKER = frozenset({ADMITTED, ANSWERED})
 #: The most checks that a sentence names.
 _MOST_NAMED = 10
+_USUAL = frozenset(ALLOWED_AXIOMS)
 
 
 class Asked(NamedTuple):
-    """A recorded verdict: its check, the digests of the two challenges, and whether it is a disproof."""
+    """A verdict that another may contradict: its check, and what its theorem states in its environment.
+
+    With `is_both` it is that of one answer that proves and disproves its statement.
+    """
 
     check_id: int
-    statement: bytes
-    negation: bytes
-    disproof: bool
+    key: bytes
+    sentence: Sentence
+    is_both: bool
+
+    @property
+    def uses_leans_axioms(self) -> bool:
+        """Whether its proofs rest on Lean's own axioms alone."""
+        return _USUAL.issuperset(self.sentence.uses)
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The values that the store keeps."""
+        stated = self.sentence
+        return {
+            "key": self.key.hex(),
+            "negated": stated.negated,
+            "uses": list(stated.uses),
+            "allows": list(stated.allows),
+        }
 
 
-def asked_of(decided: Iterable[tuple[Claim, Decision]]) -> list[Asked]:
-    """Return the verdicts that another one may contradict: proofs and disproofs that a seal has compared."""
-    return [found for each in decided if (found := _asked(*each)) is not None]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """What became of recorded verdicts whose statements are proved and disproved by now.
+
+    `disputed` are the verdicts that replace those of recorded checks, `contested` the recorded checks whose
+    verdicts stay and are marked. Of both, and of answers that prove and disprove, `alarming` are those where
+    both proofs rest on Lean's own axioms alone.
+    """
+
+    disputed: Mapping[int, Verdict] = field(default_factory=dict)
+    contested: frozenset[int] = frozenset()
+    alarming: frozenset[int] = frozenset()
 
 
-def _asked(claim: Claim, decision: Decision) -> Asked | None:
-    verdict, check = decision.verdict, claim.check
-    is_both = verdict.reason is Reason.CONTRADICTION  # of one answer: then proofs of it are taken back
-    if not (verdict.outcome in (Outcome.PROVED, Outcome.DISPROVED) or is_both) or check.challenge is None:
+_NOTHING = Settled()
+
+
+def asked_of(claim: Claim, decision: Decision) -> Asked | None:
+    """Return what another verdict may contradict: of a proof or disproof that a seal has compared, else None.
+
+    One answer that proves and disproves its statement counts as a disproof.
+    """
+    verdict, report = decision.verdict, decision.report
+    sentence = None if report.audit is None else report.audit.sentence
+    is_decided = verdict.outcome in (Outcome.PROVED, Outcome.DISPROVED)
+    if sentence is None or not (is_decided or verdict.reason is Reason.CONTRADICTION):
         return None
-    if decision.report.tier == Tier.LEAN or not _WEAKER.isdisjoint(decision.report.trusts):
+    if report.tier == Tier.LEAN or not _WEAKER.isdisjoint(report.trusts):
         return None
-    stated = negated_by(check.challenge.program)
-    if stated is not None:  # a disproof, or the proof of a line that states a negation itself
-        return Asked(claim.check_id, _digest(stated), _digest(check.challenge.program), disproof=True)
-    negation = negation_to(check.challenge)
-    if negation is None:
-        return None
-    challenges = _digest(check.challenge.program), _digest(negation.challenge.program)
-    return Asked(claim.check_id, *challenges, disproof=verdict.outcome is not Outcome.PROVED)
-
-
-def _digest(program: str) -> bytes:
-    return sha256(encoded(program)).digest()
+    key = sha256(f"{decision.digest}\0{sentence.key}".encode()).digest()
+    return Asked(claim.check_id, key, sentence, verdict.reason is Reason.CONTRADICTION)
 
 
 def lock(cursor: Cursor[DictRow], asked: Sequence[Asked]) -> None:
@@ -121,30 +139,54 @@ def lock(cursor: Cursor[DictRow], asked: Sequence[Asked]) -> None:
 
     To be called first in a transaction: of two with contrary verdicts the later one then finds the other's.
     """
-    keys = [int.from_bytes(each.statement[:8], signed=True) for each in asked]
-    cursor.execute(_LOCK, {"keys": keys, "disproofs": [each.disproof for each in asked]})
+    keys = [int.from_bytes(each.key[:8], signed=True) for each in asked]
+    cursor.execute(_LOCK, {"keys": keys, "negated": [each.sentence.negated for each in asked]})
 
 
-def settle(cursor: Cursor[DictRow], recorded: Sequence[Asked]) -> Mapping[int, Verdict]:
-    """Make contradictions of the recorded verdicts whose statements are proved and disproved by now.
+def settle(cursor: Cursor[DictRow], recorded: Sequence[Asked]) -> Settled:
+    """Take back or mark the verdicts on statements that are proved and disproved by now.
 
-    Those of other lines are changed, too. Return the new verdicts by the recorded checks.
+    This transaction has stored those that are `recorded`.
     """
-    if not recorded or not (found := _contrary(cursor, recorded)):
-        return {}
-    ids = sorted({*found, *(each for others in found.values() for each in others)})
+    if not recorded:
+        return _NOTHING
+    values = {"ids": [each.check_id for each in recorded], "usual": list(ALLOWED_AXIOMS)}
+    found = cursor.execute(_CONTRARY, values).fetchall()
+    both = frozenset(each.check_id for each in recorded if each.is_both and each.uses_leans_axioms)
+    settled = _settled(cursor, found) if found else _NOTHING
+    return replace(settled, alarming=settled.alarming | both) if both else settled
+
+
+def _settled(cursor: Cursor[DictRow], found: Sequence[DictRow]) -> Settled:
+    pairs = [(row["id"], row["contrary"]) for row in found]
+    owners = _owners(cursor, {each for pair in pairs for each in pair})
+    own, strange = set[int](), set[int]()
+    for pair in pairs:
+        whose = owners[pair[0]] | owners[pair[1]]
+        (own if len(whose) == 1 else strange).update(pair)
+    strange -= own
+    ids = {one for one, _ in pairs}
+    if strange:
+        cursor.execute(_CONTEST, {"ids": sorted(strange)})
+    return Settled(
+        disputed=dict.fromkeys(ids & own, _taken_back(cursor, own)) if own else {},
+        contested=frozenset(ids & strange),
+        alarming=frozenset(row["id"] for row in found if _USUAL.issuperset(row["uses"])),
+    )
+
+
+def _owners(cursor: Cursor[DictRow], ids: Iterable[int]) -> Mapping[int, set[str | None]]:
+    """Return who brought the lines of checks: keys, and None for manifests."""
+    found = defaultdict[int, set[str | None]](set)
+    for row in cursor.execute(_OWNERS, {"ids": sorted(ids)}):
+        found[row["id"]].add(row["owner"])
+    return found
+
+
+def _taken_back(cursor: Cursor[DictRow], own: Iterable[int]) -> Verdict:
+    """Take the verdicts of checks back, and return what replaces them."""
+    ids = sorted(own)
     said = contradiction(f"checks {', '.join(map(str, ids[:_MOST_NAMED]))}")
     values = {"verdict": said.outcome, "reason": said.reason, "detail": said.detail, "ids": ids}
     cursor.execute(_TAKE_BACK, values)
-    return dict.fromkeys(found, said)
-
-
-def _contrary(cursor: Cursor[DictRow], asked: Sequence[Asked]) -> dict[int, list[int]]:
-    """Return the checks with the contrary verdict, by those of `asked` that have any."""
-    ids, statements, negations, disproofs = map(list, zip(*asked, strict=True))
-    values = {"ids": ids, "statements": statements, "negations": negations, "disproofs": disproofs}
-    words = {"lean": Tier.LEAN, "contradiction": Reason.CONTRADICTION, "weaker": list(_WEAKER)}
-    found: dict[int, list[int]] = {}
-    for row in cursor.execute(_CONTRARY, values | words):
-        found.setdefault(row["id"], []).append(row["contrary"])
-    return found
+    return said

@@ -157,6 +157,8 @@ _DELETE_CHECKS = text(f"""
         DELETE FROM attempts USING gone WHERE check_id = id
     ), verdicts_gone AS (
         DELETE FROM verdicts USING gone WHERE check_id = id
+    ), sentences_gone AS (
+        DELETE FROM sentences USING gone WHERE check_id = id
     )
     SELECT (SELECT count(*) FROM gone) AS checks, ARRAY(
         {" UNION ".join(f"SELECT {name} FROM gone WHERE {name} IS NOT NULL" for name in TEXT_COLUMNS)}

@@ -31,6 +31,7 @@ from farm.kinds import Kind
 from farm.log import logger
 from farm.store import contradictions, waiting
 from farm.store.attempt import Claim, Decision, Hold, Released, unread
+from farm.store.contradictions import Settled
 from farm.store.environments import Served
 from farm.store.new_lines import TEXT_COLUMNS
 from farm.store.new_runs import WORK
@@ -62,14 +63,14 @@ _FRESH_SECONDS = 1.0
 class Recorded:
     """What became of verdicts: the checks that have theirs now, and how many checks are to be done anew.
 
-    Of those that are `proved`, or disproved, the rivals are still to be stopped. `disputed` are the verdicts
-    that replace those of statements that are proved and disproved, by check.
+    Of those that are `proved`, or disproved, the rivals are still to be stopped. `settled` says what became
+    of those whose statements are proved and disproved.
     """
 
     check_ids: frozenset[int]
     anew: int
     proved: tuple[int, ...] = ()
-    disputed: Mapping[int, Verdict] = field(default_factory=dict)
+    settled: Settled = field(default_factory=Settled)
 
 
 # Skips the upsert if another worker refreshed the row, which all workers share, within a second. The
@@ -253,7 +254,7 @@ _FINISH = """
             detail text, messages jsonb, hits jsonb, audit jsonb, goals jsonb, statement text, trusts text[],
             preamble text, wall_seconds float8, cpu_seconds float8,
             peak_memory_kib bigint, isolation text, digest text, toolchain text, checker_version text,
-            trace_id text, facts jsonb, reproducible boolean)
+            trace_id text, facts jsonb, reproducible boolean, sentence jsonb)
     ), held AS (
         SELECT locked.* FROM (SELECT id, attempt, claimed_at FROM given ORDER BY id) AS wanted, LATERAL (
             SELECT id, attempt, started_at AS claimed_at FROM checks
@@ -284,6 +285,12 @@ _FINISH = """
                preamble, wall_seconds, cpu_seconds, peak_memory_kib, isolation, digest, toolchain,
                given.checker_version, trace_id, facts
         FROM done JOIN given USING (id, attempt, claimed_at)
+    ), stated AS (
+        INSERT INTO sentences (check_id, key, negated, uses, allows)
+        SELECT id, decode(key, 'hex'), negated, uses, allows
+        FROM done JOIN given USING (id, attempt, claimed_at),
+             jsonb_to_record(sentence) AS stated (key text, negated boolean, uses text[], allows text[])
+        WHERE sentence IS NOT NULL
     )
     SELECT id, attempt, claimed_at FROM done
 """
@@ -503,22 +510,23 @@ class Store:
         """Record verdicts; those of attempts that are no longer held are refused, and change nothing.
 
         A verdict by chance is one line's own: the other lines of that check get new checks. Verdicts on a
-        statement that is proved and disproved become contradictions, those of other lines too. Nobody reads
-        such a verdict as it was before: of two that are recorded at once, the later one waits for the other.
+        statement that is proved and disproved are taken back or marked (`farm.store.contradictions`). Nobody
+        reads such a verdict as it was before: of two recorded at once, the later one waits for the other.
         """
-        values = {"given": storable_json([decision.row(claim) for claim, decision in decisions])}
+        asked = {claim.hold: contradictions.asked_of(claim, decision) for claim, decision in decisions}
+        values = {"given": storable_json([_given(*each, asked[each[0].hold]) for each in decisions])}
         verdicts = {claim.hold: decision.verdict for claim, decision in decisions}
-        asked = contradictions.asked_of(decisions)
-        with single(self.engine) as cursor, _together(cursor, verdicts.values(), asked):
-            if asked:
-                contradictions.lock(cursor, asked)
+        stated = [each for each in asked.values() if each is not None]
+        with single(self.engine) as cursor, _together(cursor, verdicts.values(), stated):
+            if stated:
+                contradictions.lock(cursor, stated)
             rows = cursor.execute(_FINISH, values).fetchall()
             done = {row["id"]: verdicts[_hold(row)] for row in rows}
             chance = [id_ for id_, verdict in done.items() if verdict.by_chance]
             anew = waiting.part(cursor, chance) if chance else 0
-            disputed = contradictions.settle(cursor, [each for each in asked if each.check_id in done])
+            settled = contradictions.settle(cursor, [each for each in stated if each.check_id in done])
         proved = tuple(id_ for id_, verdict in done.items() if verdict.outcome in _DECIDED)
-        return Recorded(check_ids=frozenset(done), anew=anew, proved=proved, disputed=disputed)
+        return Recorded(check_ids=frozenset(done), anew=anew, proved=proved, settled=settled)
 
     def stop_rivals(self, proved: Sequence[int]) -> None:
         """Cancel the rest of the groups that these checks are the first proofs of, where a run asks for that.
@@ -571,11 +579,15 @@ class Store:
             connection.execute(_EXPORTED, values)
 
 
+def _given(claim: Claim, decision: Decision, asked: contradictions.Asked | None) -> dict[str, object]:
+    return {**decision.row(claim), "sentence": None if asked is None else asked.row}
+
+
 def _together(
-    cursor: Cursor[DictRow], verdicts: Iterable[Verdict], asked: Sequence[contradictions.Asked]
+    cursor: Cursor[DictRow], verdicts: Iterable[Verdict], stated: Sequence[contradictions.Asked]
 ) -> AbstractContextManager[object]:
     """Make one transaction of recording these verdicts, where more than one statement does it."""
-    is_several = bool(asked) or any(verdict.by_chance for verdict in verdicts)
+    is_several = bool(stated) or any(verdict.by_chance for verdict in verdicts)
     return cursor.connection.transaction() if is_several else nullcontext()
 
 

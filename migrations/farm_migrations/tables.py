@@ -9,7 +9,8 @@
     jobs           one manifest line or batch item of a run, with its check, which other jobs may share
     item_keys      the client's key of a batch item, so that a repeated request returns the same item
     attempts       the attempts of workers at a check, each recorded when it ends
-    verdicts       the verdict of each check; inserted once, never updated
+    verdicts       the verdict of each check; inserted once, and changed only by contradictions
+    sentences      what the theorems of proofs and disproofs state, by which contradictions are found
     api_keys       the keys of the HTTP service, with scopes and limits
     tallies        counts of attempts by outcome, and of submitted lines; a count is the sum of its rows
     compatibility  the oldest revision whose farms may use these tables
@@ -360,6 +361,8 @@ verdicts = Table(
     # The document of `farm.judging.verdict.Particulars`: fields that SQL neither filters nor sums. Null in
     # verdicts of earlier releases.
     Column("facts", JSONB),
+    # Whether another key's line proved the contrary: both verdicts stay what they are.
+    Column("contested", Boolean, nullable=False, server_default=text("false")),
     _one_of("verdict", Outcome),
     _one_of("statement", (COMPARED, UNCHECKED)),
     _one_of("preamble", Preamble),
@@ -368,6 +371,21 @@ verdicts = Table(
         "check_id", name="verdicts_pkey", postgresql_include=["verdict", "reason", "statement", "trusts"]
     ),
     Index(None, "decided_at"),
+)
+
+# One row for each proof or disproof that a seal has compared with its statement.
+sentences = Table(
+    "sentences",
+    metadata,
+    Column("check_id", BigInteger, primary_key=True, autoincrement=False),
+    # The digest of the statement without negations at its front, and of the environment; and whether their
+    # number is odd.
+    Column("key", LargeBinary, nullable=False),
+    Column("negated", Boolean, nullable=False),
+    # The axioms that the proof rests on, and those that it might have rested on.
+    Column("uses", ARRAY(Text), nullable=False),
+    Column("allows", ARRAY(Text), nullable=False),
+    Index(None, "key", "negated"),
 )
 
 api_keys = Table(

@@ -29,7 +29,7 @@ from farm.runs.prepare.problems import problem_of
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 from farm.systems.known import system
-from farm.task import OF_ANSWERS, UNAUDITED
+from farm.task import OF_STATEMENTS, UNAUDITED
 from farm.task import Kind as Asks
 
 #: Length of statements, header included, and number of statements whose challenge is cached.
@@ -164,7 +164,7 @@ class Preparer:
         if (task := whole.stored) is None:
             return None
         asked, audited = list(json.loads(task)), whole.needs_audit
-        of_statement = next((each for each in asked if each in OF_ANSWERS), None)
+        of_statement = next((each for each in asked if each in OF_STATEMENTS), None)
         if kind != Kind.LEAN:
             remedy = "leave it out, or name an environment with Lean"
             self._refuse(entry, asked[0], f"lines of {kind} cannot ask for this", remedy)

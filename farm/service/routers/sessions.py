@@ -31,7 +31,8 @@ Tactics = Annotated[list[requests.Text], Field(min_length=1, max_length=wire.MOS
 class Opening(requests.Exact):
     """What a session is opened on: a `formal_statement`, or a `program` whose sorries are the open places.
 
-    With the `task` disprove the session is on the statement's negation.
+    With the `task` disprove the session is on the statement's negation. `negates` comes from lines of
+    `farm negate`.
     """
 
     program: requests.Text = ""
@@ -39,6 +40,7 @@ class Opening(requests.Exact):
     context: requests.Text = ""
     formal_statement: requests.Text = ""
     task: Literal["prove", "disprove"] = "prove"
+    negates: bool = False
     environment: requests.Word | None = None
 
     @model_validator(mode="after")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from farm_workers.audit.declarations import Module
+from farm_workers.audit.declarations import Constant, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
-from farm_workers.audit.sentences import NOT, same_up_to_levels
-from farm_workers.audit.terms import APP, CONST, Reading, Terms
+from farm_workers.audit.sentences import NOT, below_not, same_up_to_levels
+from farm_workers.audit.terms import Reading, Terms
 
 _OTHERWISE = (
     "The negation of {} cannot be stated below it: Lean gives the negation hypotheses of its own, or another "
@@ -36,9 +36,12 @@ def negation_fault(
         sentence = "The statement whose negation {} has to be is not above it."
         return found(Word.BAD_CHALLENGE, negation, sentence)
     reading = Reading(challenge.olean, Terms())
-    own, nodes = reading.expression(ours.type), reading.terms.nodes
-    is_negation = nodes[own][0] == APP and nodes[nodes[own][1]] == (CONST, NOT, ())
-    if is_negation and NOT not in challenge.names and NOT not in foreign:
-        if same_up_to_levels(reading, nodes[own][2], reading.expression(theirs.type)):
-            return None
-    return found(Word.BAD_CHALLENGE, stated, _OTHERWISE)
+    denied = below_not(reading.terms.nodes, reading.expression(ours.type))
+    is_leans_own = NOT not in challenge.names and NOT not in foreign
+    if denied is None or not is_leans_own or not _is_statement(reading, denied, theirs):
+        return found(Word.BAD_CHALLENGE, stated, _OTHERWISE)
+    return None
+
+
+def _is_statement(reading: Reading, term: int, theorem: Constant) -> bool:
+    return same_up_to_levels(reading, term, reading.expression(theorem.type))

@@ -1,4 +1,4 @@
-"""Audit step, sentences: says what a theorem states in a form that other modules' theorems can be compared with.
+"""Audit step, sentences: writes what a theorem states in a form to compare with theorems of other modules.
 
 Two theorems with equal sentences state the same, whatever names they and the declarations of their own files
 have. A sentence is the digest of what remains of the theorem's type without the negations at its front, and
@@ -96,7 +96,7 @@ class Sentences:
         """
         reading = self._own[0][1]
         root, negations = reading.expression(target.type), 0
-        while (inner := negated(reading.terms.nodes, root)) is not None:
+        while (inner := _negated(reading.terms.nodes, root)) is not None:
             root, negations = inner, negations + 1
         return self._digest(reading, root), negations % 2 == 1
 
@@ -189,14 +189,20 @@ class _Form:
         return self._numbers[name]
 
 
-def negated(nodes: Sequence[Node], number: int) -> int | None:
+def below_not(nodes: Sequence[Node], number: int) -> int | None:
+    """Return the term to which a term applies `Not`; None for any other term."""
+    if nodes[number][0] != terms.APP:
+        return None
+    function, argument = _parts(nodes[number])
+    return argument if nodes[function] == (terms.CONST, NOT, ()) else None
+
+
+def _negated(nodes: Sequence[Node], number: int) -> int | None:
     """Return the term of which a term is the negation, as `Not p` or `p → False`; None for any other term."""
-    node = nodes[number]
-    if node[0] == terms.APP and nodes[node[1]][:2] == (terms.CONST, NOT):  # type: ignore[index]
-        return node[2]  # type: ignore[return-value]
-    if node[0] == terms.PI and nodes[node[2]][:2] == (terms.CONST, _FALSE):  # type: ignore[index]
-        return node[1]  # type: ignore[return-value]
-    return None
+    if nodes[number][0] == terms.PI:
+        domain, body = _parts(nodes[number])
+        return domain if nodes[body] == (terms.CONST, _FALSE, ()) else None
+    return below_not(nodes, number)
 
 
 def same_up_to_levels(reading: Reading, one: int, other: int) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from farm.assembly.challenge import challenge_to
+from farm.assembly.negation import as_negation
 from farm.assembly.program import AssemblyOptions, Program, assemble
 from farm.assembly.tasked import program_of, stated_by
 from farm.judging.assurance import Assurance
@@ -23,6 +24,9 @@ def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
         assurance = replace(assurance, axioms=entry.task.axioms)
     challenge = challenge_to(entry.header, entry.formal_statement, entry.context)
     fallback = _other(program.fallback)
+    task = entry.task_in(Task())
+    if challenge is not None and task.negates:
+        challenge = as_negation(challenge)
     if asks is not Kind.PROVE:
         program = program_of(entry, asks, assembled)
         stated, negation = stated_by(entry, asks)
@@ -39,7 +43,7 @@ def check_of(entry: Entry, limits: Limits, assurance: Assurance) -> Check:
         restated=_other(program.restated),
         fallback=fallback,
         context_end=challenge.context_end if challenge else 0,
-        task=entry.task_in(Task()),
+        task=task,
     )
 
 

@@ -28,6 +28,17 @@ def judged_as_both(judged: Callable[[Candidate], Report], own: Candidate) -> Rep
     return replace(chosen, run=both(other.run, chosen.run))
 
 
+def _as_both(proof: Report, disproof: Report) -> Report:
+    """Return the report of an answer that is accepted as both, by the axioms of both."""
+    contrary = replace(disproof, contradicts=True)
+    audits = proof.audit, disproof.audit
+    if audits[0] is None or audits[1] is None or audits[0].sentence is None or audits[1].sentence is None:
+        return contrary
+    uses = tuple(sorted({*audits[0].sentence.uses, *audits[1].sentence.uses}))
+    sentence = replace(audits[1].sentence, uses=uses)
+    return replace(contrary, audit=replace(audits[1], sentence=sentence))
+
+
 def _chosen(proof: Report, verdict: Verdict, disproof: Report) -> Report:
     """Return the report that decides.
 
@@ -35,7 +46,7 @@ def _chosen(proof: Report, verdict: Verdict, disproof: Report) -> Report:
     """
     other = judge(disproof)
     if other.outcome is Outcome.DISPROVED:
-        return replace(disproof, contradicts=verdict.outcome is Outcome.PROVED)
+        return _as_both(proof, disproof) if verdict.outcome is Outcome.PROVED else disproof
     if verdict.outcome is Outcome.PROVED:
         return proof
     if other.outcome is Outcome.JUDGE_ERROR or (other.by_chance and not verdict.by_chance):

@@ -6,10 +6,11 @@ delayed when no other check runs, or when a check of the class `interactive` has
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -17,9 +18,10 @@ from farm import tracing
 from farm.errors import ServerDown
 from farm.judging.report import Answer
 from farm.judging.states import Priority
-from farm.judging.verdict import Verdict, box_failed
+from farm.judging.verdict import Reason, box_failed
 from farm.log import logger
 from farm.store.attempt import Claim, Decision, Released
+from farm.store.contradictions import Settled
 from farm.store.transitions import Store
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.leases import Leases
@@ -44,6 +46,10 @@ def nobody(_check_ids: Collection[int]) -> None:
     """Ignore the ids of checks that have ended."""
 
 
+_CONTESTED = (
+    "Another key proved the contrary of this statement, in the same environment and by compatible axioms; "
+    "both verdicts stay and are marked as contested"
+)
 _UNSTORABLE = "its verdict could not be stored; read the worker's log"
 
 
@@ -164,12 +170,14 @@ class Recorder(threading.Thread):
     def _finish(self, decided: Sequence[tuple[Claim, Decision]]) -> None:
         began_ns = time.time_ns()
         recorded = self._retrying(lambda: self._store.record(decided))
-        decided = _undisputed(decided, recorded.disputed)
+        decided = _undisputed(decided, recorded.settled)
         self._completed(recorded.check_ids)
         self._settle([claim for claim, _ in decided], recorded.check_ids)
         for claim, decision in decided:
             if claim.check_id in recorded.check_ids:
                 events.recorded(claim, decision)
+            if _is_contrary(claim, decision, recorded.settled):
+                events.contradicted(claim, alarms=claim.check_id in recorded.settled.alarming)
         if recorded.anew:
             self._waiting()
         parents = [each.traceparent for claim, each in decided if claim.check_id in recorded.check_ids]
@@ -189,15 +197,22 @@ class Recorder(threading.Thread):
                 logger(__name__, fields).warning("A late result was refused: it no longer held the lease")
 
 
+def _is_contrary(claim: Claim, decision: Decision, settled: Settled) -> bool:
+    return decision.verdict.reason is Reason.CONTRADICTION or claim.check_id in settled.contested
+
+
 def _undisputed(
-    decided: Sequence[tuple[Claim, Decision]], disputed: Mapping[int, Verdict]
+    decided: Sequence[tuple[Claim, Decision]], settled: Settled
 ) -> Sequence[tuple[Claim, Decision]]:
-    """Return the decisions, those replaced whose statements are proved and disproved by now."""
-    for claim, _ in decided:
-        if claim.check_id in disputed:
-            fields = {"check_id": claim.check_id, "attempt": claim.attempt}
-            logger(__name__, fields).error("%s", disputed[claim.check_id].detail)
-    return [
-        (claim, replace(decision, verdict=disputed.get(claim.check_id, decision.verdict)))
+    """Return the decisions, those replaced that are taken back; log each that is proved and disproved."""
+    found = [
+        (claim, replace(decision, verdict=settled.disputed.get(claim.check_id, decision.verdict)))
         for claim, decision in decided
     ]
+    for claim, decision in found:
+        if _is_contrary(claim, decision, settled):
+            log = logger(__name__, {"check_id": claim.check_id, "attempt": claim.attempt})
+            level = logging.ERROR if claim.check_id in settled.alarming else logging.WARNING
+            is_contested = claim.check_id in settled.contested
+            log.log(level, "%s", _CONTESTED if is_contested else decision.verdict.detail)
+    return found

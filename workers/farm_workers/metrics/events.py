@@ -86,11 +86,15 @@ def _recorded_of_module(metrics: Metrics, claim: Claim, decision: Decision) -> N
         metrics.seals.labels(claim.environment, result).inc()
     if verdict.reason is Reason.KERNELS_DISAGREE:
         metrics.disagreements.labels(claim.environment).inc()
-    if verdict.reason is Reason.CONTRADICTION:
-        metrics.contradictions.labels(claim.environment).inc()
     refused = () if report.refused is None else (report.refused,)
     for rule, action in {(hit.rule, hit.action) for hit in (*report.hits, *refused)}:
         metrics.policy_hits.labels(rule, action).inc()
+
+
+def contradicted(claim: Claim, *, alarms: bool) -> None:
+    """Count a recorded verdict on a statement that is proved and disproved."""
+    if _metrics is not None:
+        _metrics.contradictions.labels(claim.environment, "lean" if alarms else "other").inc()
 
 
 def result_refused() -> None:

@@ -163,7 +163,10 @@ class Metrics:
             "farm_kernels_disagree", "Modules that the second kernel alone refused.", "environment"
         )
         self.contradictions = self._counter(
-            "farm_contradictions", "Verdicts on statements that are proved and disproved.", "environment"
+            "farm_contradictions",
+            "Verdicts on statements that are proved and disproved.",
+            "environment",
+            "axioms",
         )
         self.policy_hits = self._counter(
             "farm_policy_hits", "Checks in which a rule of the policy hit.", "rule", "action"

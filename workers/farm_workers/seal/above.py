@@ -36,8 +36,8 @@ class Kernel:
     `axioms` maps the context's constants to the imported axioms that they rest on, and `admitted` to the
     constants with a sorry; both omit constants without any. `left_out` are the unsafe and partial constants,
     which no kernel checks; `has_sorry` is true if the context has a sorry. `context` is the context's module,
-    which `memory` holds. `compiled` evaluates terms of imported constants: it runs their compiled code in another process.
-    `printed` prints terms of the module.
+    which `memory` holds. `compiled` evaluates terms of imported constants: it runs their compiled code in
+    another process. `printed` prints terms of the module.
     """
 
     environment: int
