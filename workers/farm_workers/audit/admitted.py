@@ -1,50 +1,197 @@
-"""Audit step, sorries: finds the admitted parts of a module, and whether the statement has them too.
+"""Audit step, sorries: decides whether the sorries in a proof are those of its own statement.
 
-Two sorries are the same when their types and labels are equal and neither depends on its place: `sorryAx p`
-under a binder of `p` can be made a proof of any proposition.
+A proof repeats parts of its statement, as `Or.inr` names the side that it does not prove. So a sorry in it is
+the statement's if it stands in a copy of a part of the statement that is closed: no variable in that part is
+bound outside of it, but for those over which the theorem begins, which are the same in both. `sorryAx p`
+below a binder of `p` is no such part: it can be made a proof of any proposition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from enum import Enum
 
+from farm_workers.audit.declarations import Constant
 from farm_workers.audit.kernel import SORRY
-from farm_workers.audit.terms import BVAR, Reading, applied, is_constant, parts_of
+from farm_workers.audit.terms import APP, BVAR, CONST, LAMBDA, LET, PI, PROJECTION, Node, Reading
+
+#: The furthest binder that is told from others: a term with a variable that is bound further out is no copy.
+_FURTHEST = 2000
+#: The free variables of a term with one that is bound too far out.
+_ALL = -1
 
 
-def sorries(reading: Reading, places: Iterable[int]) -> frozenset[object]:
-    """Return a key for each sorry in expressions; one that depends on its place equals no other."""
-    found, seen, todo = set[object](), set[int](), list(places)
-    while todo:
-        place = todo.pop()
-        if place in seen:
-            continue
-        seen.add(place)
-        arguments = _arguments(reading, place)
-        if arguments is not None:
-            found.add(object() if _is_bound(reading, arguments) else reading.expression(place))
-            todo += arguments
-        elif is_constant(reading.olean, place, SORRY):
-            found.add(object())
-        else:
-            todo += parts_of(reading.olean, place)
-    return frozenset(found)
+class Admitted(Enum):
+    """What a proof admits: nothing, parts of its statement that contain a sorry, or anything else."""
+
+    NOTHING = 0
+    STATED = 1
+    MORE = 2
 
 
-def _arguments(reading: Reading, place: int) -> list[int] | None:
-    """Return type and mark of a `sorryAx` that has both, None if there is something else."""
-    function, arguments = applied(reading.olean, place, 2)
-    return arguments if len(arguments) == 2 and is_constant(reading.olean, function, SORRY) else None
+def admitted_by(reading: Reading, constant: Constant) -> Admitted:
+    """Return what the values of a constant admit, besides the types of the variables with which they begin."""
+    type_, *values = map(reading.expression, constant.expressions())
+    shapes, found = _Shapes(reading), Admitted.NOTHING
+    for value in values:
+        if shapes.has_sorry(value):
+            found = max(found, _Proof(shapes, type_, value).admits(), key=lambda each: each.value)
+    return found
 
 
-def _is_bound(reading: Reading, places: Iterable[int]) -> bool:
-    """Return whether variables occur in expressions, bound there or outside."""
-    seen, todo = set[int](), list(places)
-    while todo:
-        place = todo.pop()
-        if reading.olean.words[place] == BVAR:
-            return True
-        if place not in seen:
-            seen.add(place)
-            todo += parts_of(reading.olean, place)
-    return False
+class _Shapes:
+    """Facts about terms by their numbers, each computed once."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._olean, self.nodes = reading.olean, reading.terms.nodes
+        self._known: dict[int, tuple[bool, int]] = {}
+
+    def has_sorry(self, root: int) -> bool:
+        """Return whether a sorry occurs in a term."""
+        return self._facts(root)[0]
+
+    def free(self, root: int) -> int:
+        """Return a mask of the variables of a term that are bound outside of it."""
+        return self._facts(root)[1]
+
+    def _facts(self, root: int) -> tuple[bool, int]:
+        known, todo = self._known, [root]
+        while todo:
+            number = todo[-1]
+            new = [part for part, _ in parts_of(self.nodes[number]) if part not in known]
+            if new:
+                todo += new
+                continue
+            todo.pop()
+            if number not in known:
+                self.spend()
+                known[number] = self._made(self.nodes[number])
+        return known[root]
+
+    def _made(self, node: Node) -> tuple[bool, int]:
+        if node[0] == BVAR:
+            index = int(str(node[1]))
+            return False, 1 << index if index < _FURTHEST else _ALL
+        has_sorry, free = is_sorry(node), 0
+        for part, binders in parts_of(node):
+            below, outside = self._known[part]
+            has_sorry |= below
+            free |= outside >> binders
+        return has_sorry, free
+
+    def spend(self) -> None:
+        """Count a step of work against the budget of the file."""
+        self._olean.spend(1)
+
+
+class _Proof:
+    """A type and a value that begin with the same variables; terms stand below a number of binders."""
+
+    def __init__(self, shapes: _Shapes, type_: int, value: int) -> None:
+        self._shapes, self._nodes, self._value = shapes, shapes.nodes, value
+        in_type, in_value = (self._begins(*each) for each in ((type_, PI), (value, LAMBDA)))
+        self._shared = min(in_type, in_value)
+        self._leading = in_value
+        self._forms: dict[tuple[int, int], object] = {}
+        self._numbers: dict[object, int] = {}
+        self._stated = set(self._closed_parts(type_))
+
+    def admits(self) -> Admitted:
+        """Return what the value admits."""
+        found, todo, number = Admitted.NOTHING, list[tuple[int, int]](), self._value
+        for depth in range(self._leading):
+            _, binder, number = self._nodes[number]  # type: ignore[assignment]
+            if not self._is_copy(binder, depth):  # type: ignore[arg-type]
+                todo.append((binder, depth))  # type: ignore[arg-type]
+        todo.append((number, self._leading))
+        seen = set(todo)
+        while todo:
+            number, depth = todo.pop()
+            if not self._shapes.has_sorry(number):
+                continue
+            if self._is_copy(number, depth):
+                found = Admitted.STATED
+            elif is_sorry(self._nodes[number]):
+                return Admitted.MORE
+            else:
+                new = {(part, depth + binders) for part, binders in parts_of(self._nodes[number])} - seen
+                seen |= new
+                todo += new
+        return found
+
+    def _begins(self, number: int, shape: int) -> int:
+        """Return the number of variables with which a term begins."""
+        count = 0
+        while self._nodes[number][0] == shape:
+            number, count = self._nodes[number][2], count + 1  # type: ignore[assignment]
+        return count
+
+    def _closed_parts(self, root: int) -> Iterator[int]:
+        """Yield the forms of the closed parts of the type that contain a sorry."""
+        todo, seen = [(root, 0)], {(root, 0)}
+        while todo:
+            number, depth = todo.pop()
+            if not self._shapes.has_sorry(number):
+                continue
+            if self._is_closed(number, depth):
+                yield self._form(number, depth)
+            new = {(part, depth + binders) for part, binders in parts_of(self._nodes[number])} - seen
+            seen |= new
+            todo += new
+
+    def _is_copy(self, number: int, depth: int) -> bool:
+        """Return whether a term is a closed part of the type that contains a sorry."""
+        is_closed = self._shapes.has_sorry(number) and self._is_closed(number, depth)
+        return is_closed and self._form(number, depth) in self._stated
+
+    def _is_closed(self, number: int, depth: int) -> bool:
+        """Return whether a term depends on no variable but the shared ones, and is more than a bare sorry."""
+        inner = max(0, depth - self._shared)
+        if self._shapes.free(number) & ((1 << inner) - 1):
+            return False
+        node = self._nodes[number]
+        return not is_sorry(node) and not (node[0] == APP and is_sorry(self._nodes[node[1]]))  # type: ignore[index]
+
+    def _form(self, root: int, depth: int) -> int:
+        """Return a number for a term, the same for terms that are equal up to the names of shared variables."""
+        todo = [self._key(root, depth)]
+        while todo:
+            number, at = todo[-1]
+            parts = [self._key(part, at + binders) for part, binders in parts_of(self._nodes[number])]
+            new = [each for each in parts if each not in self._forms]
+            if new:
+                todo += new
+                continue
+            todo.pop()
+            if (number, at) not in self._forms:
+                self._shapes.spend()
+                form = self._made(number, at, parts)
+                self._forms[number, at] = self._numbers.setdefault(form, len(self._numbers))
+        return self._forms[self._key(root, depth)]  # type: ignore[return-value]
+
+    def _key(self, number: int, depth: int) -> tuple[int, int]:
+        return number, depth if self._shapes.free(number) else 0
+
+    def _made(self, number: int, depth: int, parts: list[tuple[int, int]]) -> object:
+        node = self._nodes[number]
+        if parts:
+            own = node[:3] if node[0] == PROJECTION else node[:1]
+            return (*own, *(self._forms[each] for each in parts))
+        if node[0] == BVAR and depth - 1 - int(str(node[1])) < self._shared:
+            return "shared", depth - 1 - int(str(node[1]))
+        return number
+
+
+def is_sorry(node: Node) -> bool:
+    """Return whether a term is the constant `sorryAx`."""
+    return node[0] == CONST and node[1] == SORRY
+
+
+def parts_of(node: Node) -> list[tuple[int, int]]:
+    """Return the numbers of the terms in a term, each with the number of binders of the term around it."""
+    shape = node[0]
+    if shape in (APP, LAMBDA, PI, LET):
+        last = len(node) - 1
+        binds = shape != APP
+        return [(part, int(binds and at == last)) for at, part in enumerate(node) if at]  # type: ignore[misc]
+    return [(node[3], 0)] if shape == PROJECTION else []  # type: ignore[list-item]

@@ -10,7 +10,7 @@ from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import shown
 from farm_workers.audit.olean import Name
-from farm_workers.audit.statement import StatementComparison, below
+from farm_workers.audit.statement import StatementComparison, below, prerequisites
 from farm_workers.audit.terms import (
     APP,
     BVAR,
@@ -27,17 +27,29 @@ from farm_workers.audit.terms import (
 
 
 def faults(pair: StatementComparison, rules: AnswerRules, *, evaluates: bool) -> Iterator[ModuleFinding]:
-    """Yield the findings against the answers that a module gives, after its statement was compared.
+    """Yield the findings against the answers of a module, whichever part of the statement speaks of them.
 
     `evaluates` means that the caller compares them with expected ones.
     """
-    for name in sorted(pair.kept, key=shown) if rules.required else ():
-        yield found(Word.ANSWER_MISSING, name, "{} is left open, but the task asks for an answer there.")
+    if rules.required:
+        yield from _missing(pair)
     for name in sorted(pair.given, key=shown):
         constant = pair.submission.constant(name)
         if constant is not None and constant.value is not None:
+            yield from prerequisites(pair, constant)[0]
             yield from _form_faults(pair, rules, constant, constant.value)
             yield from _expected_faults(pair, rules, name, evaluates=evaluates)
+
+
+def _missing(pair: StatementComparison) -> Iterator[ModuleFinding]:
+    """Yield a finding for each definition that the challenge leaves open and the module does not give."""
+    for name in sorted(pair.kept, key=shown):
+        is_there = name in pair.submission.names
+        does = "is left open" if is_there else "is missing"
+        yield found(Word.ANSWER_MISSING, name, f"{{}} {does}, but the task asks for an answer there.")
+    for name in sorted(pair.answers - pair.kept - pair.given, key=shown):
+        sentence = f"{{}}, for which the task asks an answer, {pair.difference(name)}."
+        yield found(Word.PREREQUISITE_DIFFERS, name, sentence)
 
 
 def _form_faults(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from farm_workers.audit.admitted import sorries
+from farm_workers.audit.admitted import Admitted, admitted_by
 from farm_workers.audit.answer_forms import faults
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
@@ -305,10 +305,17 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
         compared += _stated(case, constant, stated, findings)
     if case.pair is not None and case.rules.answers is not None:
         findings += faults(case.pair, case.rules.answers, evaluates=case.rules.evaluates)
-    reach = _rests_on(case, [target, *others], target)
+    reach = _rests_on(case, list(dict.fromkeys([target, *others, *_beside(case)])), target)
     reach.findings[:0] = findings
     reach.compared = tuple(compared)
     return reach
+
+
+def _beside(case: _Case) -> list[Name]:
+    """Return what is judged with a target: answers, and the parts of the statement that may stay open."""
+    given = frozenset[Name]() if case.pair is None else case.pair.given
+    parts = {name for name in case.own_parts if permits(case.rules.permitted, name)}
+    return sorted(given | (parts & case.submission.names.keys()), key=shown)
 
 
 def _stated(case: _Case, constant: Constant, asked: Name, findings: list[ModuleFinding]) -> tuple[Name, ...]:
@@ -513,21 +520,21 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
     """Find all admitted constants, and separate those that the statement itself leaves open.
 
     A constant of the challenge belongs to the statement if all its dependencies do. For the target, and for
-    the parts that are to be proved with it, only the type belongs to the statement; the proof may repeat the
-    sorries of that type. Return the constants of which more than that is admitted.
+    the parts that are to be proved with it, only the type belongs to the statement; the proof may repeat
+    parts of that type, and then rests on their sorries. Return the constants that rest on a sorry of theirs.
     """
     is_allowed, admitted = SORRY in case.rules.allowed_axioms, set[Name]()
     reach.statement_has_sorry = not is_allowed and case.rules.above_has_sorry and case.pair is not None
     asked = set[Name]() if case.pair is None else {target, *case.pair.parts}
     for name, constant in _admitted(case):
         is_stated = case.pair is not None and name not in asked and case.pair.is_same(name)
-        type_, *values = constant.expressions()
-        stated = sorries(case.reading, [type_]) if name in asked else frozenset()
-        is_proved = sorries(case.reading, [type_, *values]) <= stated
-        admitted |= set() if is_proved else {name}
+        holds = admitted_by(case.reading, constant) if name in asked else Admitted.MORE
+        is_proved = holds is not Admitted.MORE
+        admitted |= set() if holds is Admitted.NOTHING else {name}
         if is_allowed:
             continue
-        reach.statement_has_sorry |= is_stated or bool(stated)
+        is_named = name in asked and mentions(case.reading, [constant.type], SORRY)
+        reach.statement_has_sorry |= is_stated or is_named
         is_open = not is_proved and (not is_stated or name in case.own_parts)
         if is_open and permits(case.rules.permitted, name):
             reach.permitted.append(name)

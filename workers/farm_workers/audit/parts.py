@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from farm_workers.audit.admitted import sorries
+from farm_workers.audit.admitted import Admitted, admitted_by
 from farm_workers.audit.audit import Rules, parts_below, target_of
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
@@ -100,7 +100,7 @@ class _Look:
         reading, pair = Reading(module.olean, Terms()), None
         if challenge is not None:
             parts = parts_below(challenge, rules.statement_from or (0, 0))
-            pair = StatementComparison(module, challenge, reading, parts)
+            pair = StatementComparison(module, challenge, reading, parts, rules.answers)
         opened = with_sorry(module, module.names)
         stated = set[Name]() if challenge is None else with_sorry(challenge, challenge.names)
         sources = _Sources(module, pair, rules, frozenset(findings.believed), opened)
@@ -134,11 +134,13 @@ class _Look:
             return Part(name=name, by=name, verdict=Standing.MISSING)
         if not self._states(constant, name):
             return Part(name=name, by=by, verdict=Standing.OTHER_STATEMENT)
+        if constant.kind is ConstantKind.AXIOM:
+            return Part(name=name, by=by, verdict=Standing.AXIOM)
         below, more = self.rests.open_below(by)
         # The statement's own sorries, and no others that its type reaches by way of the submission's proofs.
         stated = self.stated.intersection(self.rests.open_below(constant.type)[0]) | {by}
         rests_on = [each for each in below if each not in stated]
-        contains = by in self.open and not self._repeats(constant)
+        contains = by in self.open and admitted_by(self.reading, constant) is Admitted.MORE
         verdict = self._standing(by, is_open=more or bool(rests_on), contains=contains)
         return Part(name=name, by=by, verdict=verdict, rests_on=rests_on[:MOST_BESIDE])
 
@@ -155,16 +157,12 @@ class _Look:
         return next((word for word, applies in known if applies), Standing.DEFINED)
 
     def _states(self, constant: Constant, asked: Name) -> bool:
-        """Return whether a constant is a theorem with the challenge's statement of a name."""
+        """Return whether a constant is a theorem, or an axiom, with the challenge's statement of a name."""
         differences = list[ModuleFinding]()
-        if self.pair is None or constant.kind is not ConstantKind.THEOREM:
+        if self.pair is None or constant.kind not in (ConstantKind.THEOREM, ConstantKind.AXIOM):
             return False
         compare(self.pair, constant, asked, differences)
         return not differences
-
-    def _repeats(self, constant: Constant) -> bool:
-        """Return whether a constant has no other sorries than its type."""
-        return sorries(self.reading, constant.expressions()) <= sorries(self.reading, [constant.type])
 
 
 class _Sources:

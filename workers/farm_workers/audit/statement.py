@@ -21,7 +21,8 @@ class StatementComparison:
 
     Of `parts`, theorems that the challenge leaves open and the module has to prove, only the types are
     compared, and so they are of `answers`, definitions that the challenge leaves open. `given` are those of
-    them that the statement speaks of and that have a value in the module, `kept` those still open there.
+    them that have a value of that type in the module, `kept` those that are missing or still open there,
+    whatever the statement of the target speaks of.
     """
 
     def __init__(
@@ -35,10 +36,11 @@ class StatementComparison:
         self.submission, self.challenge, self.parts = submission, challenge, parts
         self.answers = frozenset[Name]() if answers is None else answers.open
         self.requires_answers = answers is not None and answers.required
-        self.given, self.kept = set[Name](), set[Name]()
         self.ours, self.theirs = ours, Reading(challenge.olean, ours.terms)
         self.auxiliaries = Auxiliaries(submission, ours)
         Auxiliaries(challenge, self.theirs)
+        self.kept = frozenset(filter(self._is_kept, self.answers))
+        self.given = frozenset(filter(self._is_given, self.answers - self.kept))
 
     def declared(self, name: Name) -> bool:
         """Return whether one of the two modules declares a name."""
@@ -48,16 +50,15 @@ class StatementComparison:
         """Return the difference between the two constants of a name, None if they are equal."""
         if self.auxiliaries.has(name):
             return None  # It was compared as a part of the terms that use it.
-        if name not in self.answers:
-            return self._difference(name)
-        mine = self.submission.constant(name)
-        if mine is None or is_open(self.ours.olean, mine):
-            self.kept.add(name)
-            return self._difference(name)
-        difference = self._difference(name, has_own_content=True)
-        if difference is None:
-            self.given.add(name)
-        return difference
+        has_own_content = name in self.answers and name not in self.kept
+        return self._difference(name, has_own_content=has_own_content)
+
+    def _is_kept(self, answer: Name) -> bool:
+        mine = self.submission.constant(answer)
+        return mine is None or is_open(self.ours.olean, mine)
+
+    def _is_given(self, answer: Name) -> bool:
+        return self._difference(answer, has_own_content=True) is None
 
     def is_equal(self, name: Name) -> bool:
         """Return whether the two constants of a name are equal, whatever those are that they refer to."""
@@ -140,12 +141,13 @@ def compare(
         findings.append(
             found(Word.STATEMENT_MISMATCH, target.name, "{} has another statement than the challenge.")
         )
-    differing, compared = _prerequisites(pair, target)
+    differing, compared = prerequisites(pair, target)
     findings += differing
     return (target.name, *compared)
 
 
-def _prerequisites(pair: StatementComparison, target: Constant) -> tuple[list[ModuleFinding], list[Name]]:
+def prerequisites(pair: StatementComparison, target: Constant) -> tuple[list[ModuleFinding], list[Name]]:
+    """Return the differences of the constants that a constant's type speaks of, and their names."""
     walk = Walk(pair.ours)
     todo = list(walk.constants(target.type)[0])
     seen, findings, compared = {target.name}, list[ModuleFinding](), list[Name]()
