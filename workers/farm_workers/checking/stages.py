@@ -56,6 +56,7 @@ class Candidate:
             context_end=check.context_end,
             goals=check.goals,
             keeps_examples=check.challenge is None and check.assurance is not None,
+            moved=None if check.task.fills is None else check.task.fills.moved(check.program),
         )
         return cls(check=check, question=question)
 

@@ -245,7 +245,9 @@ def _read(frontend: Frontend, asked: protocol.ReadAsked) -> int:
 
 def _added(frontend: Frontend, asked: protocol.Asked) -> list[tuple[int, int]]:
     """Return the constants to add to the module, besides those that Lean keeps."""
-    return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
+    if not asked.get("examples"):
+        return []
+    return Examples(frontend, asked["program"], asked["moved"]).constants()
 
 
 def _print_mark(mark: str) -> None:

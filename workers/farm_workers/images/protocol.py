@@ -125,6 +125,8 @@ class Banned(TypedDict):
 class Asked(TypedDict, total=False):
     """The request of a fork, as JSON: the limits of every fork, then the fields of a check and of a seal.
 
+    With `examples` the module holds declarations that Lean would forget, named by their lines; `moved` is the
+    line from which on the names tell a smaller number, and by how much it is smaller.
     `goals` are the limits within which goals are written: seconds of wall and of processor time. With
     `stop_at_error` the worker ends the fork at an error, so messages are to come early.
     """
@@ -137,6 +139,7 @@ class Asked(TypedDict, total=False):
     writes: str
     context: str
     examples: bool
+    moved: Sequence[int]
     stop_at_error: bool
     goals: Sequence[float] | None
     reading: ReadAsked

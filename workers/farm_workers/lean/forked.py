@@ -101,7 +101,8 @@ class Forked:
         request = {
             "program": question.program,
             "mark": question.mark,
-            "examples": question.keeps_examples,
+            "examples": question.keeps_examples or question.moved is not None,
+            "moved": question.moved or (0, 0),
             "stop_at_error": question.stops_at is not None,
             "module": protocol.MODULE_NAME,
             "banned": question.banned,
