@@ -334,7 +334,7 @@ class _Walk:
         Lean elaborates what stands below a hole for data, such as the number that a proof speaks of, with the
         answer in its place. And it gives a proof inside of a definition a name of its own, or none.
         """
-        return not _is_of_proof(self._theirs, hole) or self._is_hole_itself(other)
+        return not _is_of_proof(self._pair.theirs, hole) or self._is_hole_itself(other)
 
     def _is_hole_itself(self, other: int) -> bool:
         """Return whether an expression of the parent is a lemma of Lean's with nothing but the hole in it."""

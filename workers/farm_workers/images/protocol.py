@@ -46,7 +46,8 @@ FIRST_DOOR = {CHECK: 5, SEAL: 8, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 
 ALL, REST, APART = "all", "rest", "apart"
 #: The files that a check writes to its folder: its module, its context's, and goals, if requested.
 MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
-#: The files with the answer of a reading, and with the forbidden tactics that Lean ran.
+#: The files with the answer of a reading, also of an answer in its hole, and with the forbidden tactics that
+#: Lean ran.
 READING_NAME, BANNED_NAME = "reading.json", "banned.json"
 #: The file with the declarations of an extracted file.
 EXTRACTED_NAME = "extracted.jsonl"
@@ -86,6 +87,20 @@ class ReadAsked(TypedDict):
     start: int
     submitted: Sequence[Sequence[int]]
     challenge: str | None
+
+
+class FillAsked(TypedDict):
+    """The request to read an answer in its hole: the program with the answer, and the draft with the hole.
+
+    `answer` and `hole` are the spans in which the two differ; the context, or else the header, ends at
+    `start` in both. All are offsets in code points.
+    """
+
+    program: str
+    draft: str
+    start: int
+    answer: Sequence[int]
+    hole: Sequence[int]
 
 
 class ExtractAsked(TypedDict):
@@ -143,6 +158,7 @@ class Asked(TypedDict, total=False):
     stop_at_error: bool
     goals: Sequence[float] | None
     reading: ReadAsked
+    filling: FillAsked
     extracting: ExtractAsked
     outline: OutlineAsked
     banned: Banned | None
