@@ -58,6 +58,11 @@ class Fills:
         """Return the program with its hole, given the one in which the answer stands."""
         return program[: self.start] + self.text + program[len(program) - self.tail :]
 
+    def moved(self, program: str) -> tuple[int, int]:
+        """Return the line at which the text behind the answer begins, and by how many lines it moved down."""
+        line = program.count("\n", 0, len(program) - self.tail) + 1
+        return line, line - program.count("\n", 0, self.start) - self.text.count("\n") - 1
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:

@@ -1,24 +1,40 @@
 """Audit step, holes: decides whether an answer filled one hole of a program and left the rest as it was.
 
 The farm compiled the program with all its holes too, the parent. Both modules are compared constant by
-constant and term by term. A sorry of the parent is known by the place in its text that Lean notes in the
-term: no answer had a part in that module. What Lean notes in the submission's module may be forged, and is
-not read.
+constant and term by term, types and values: they may differ in the place of the hole and nowhere else. A
+sorry of the parent is known by the place in its text that Lean notes in the term: no answer had a part in
+that module. What Lean notes in the submission's module may be forged, and is not read.
+
+**The type of what fills a hole.** Everything around it is the parent's, so the kernel has already compared
+its type with that of the sorry, if it stands where its surroundings say which type is due: as an argument, as
+the value of a `let`, or as the body of a function or the whole of a declaration whose type is due. In another
+place, such as that of a function that is applied, nobody has compared the types, and the answer is refused.
+
+**Names of Lean's own.** Lean names parts of declarations itself (``t._proof_1``, ``t.match_2``), counts them,
+and uses one again wherever the same part comes back. So an answer may change these numbers elsewhere. Such
+constants are compared by their contents wherever two of them stand in the same place.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from farm_workers.audit.declarations import Constant, Module
+from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.kernel import SORRY
-from farm_workers.audit.olean import Name
+from farm_workers.audit.olean import Name, Olean
 from farm_workers.audit.terms import (
+    APP,
+    CONST,
+    LAMBDA,
+    LET,
+    LEVEL_IMAX,
     LITERAL,
     MDATA,
     NAT,
+    PROJECTION,
     Reading,
     Terms,
     applied,
@@ -29,16 +45,20 @@ from farm_workers.audit.terms import (
 
 #: The arguments of a sorry that has a place: its type, a flag, and the place.
 _WITH_PLACE = 3
+#: The place of a sorry that has none.
+_NOWHERE = (0, 0)
+#: A part of a name that Lean makes.
+_MADE = re.compile(r"_.*|(match|proof|eq)_[0-9]+", re.DOTALL)
+#: More than any expression has.
+_ALL_ARGUMENTS = 1 << 30
 
-
-@dataclass(slots=True)
-class _Comparison:
-    """The terms of both modules, the hole's line and column, and how often it was found filled."""
-
-    ours: Reading
-    theirs: Reading
-    hole: tuple[int, int]
-    filled: int = 0
+_CHANGES = "The answer changes {}, which stands around the hole."
+_REMOVES = "The answer removes {}, which stands around the hole."
+_OPEN = "{} contains a sorry besides those of the other holes."
+_UNTYPED = (
+    "The hole in {} stands where its surroundings fix no type, as an applied function does, so the type of "
+    "its answer cannot be compared with that of the hole."
+)
 
 
 def judge_hole(
@@ -50,63 +70,283 @@ def judge_hole(
     Raises `MalformedOlean`.
     """
     terms = Terms()
-    pair = _Comparison(Reading(submission.olean, terms), Reading(parent.olean, terms), hole)
+    pair = _Comparison(
+        submission, parent, Reading(submission.olean, terms), Reading(parent.olean, terms), hole
+    )
     places = parent.ends()
     for name in parent.names:
-        theirs, ours = parent.constant(name), submission.constant(name)
-        if name in places and places[name] > below and theirs is not None:
-            yield from _kept(pair, name, ours, theirs)
-    for name in submission.names:
-        ours = submission.constant(name)
-        if ours is not None and not _is_open_as_before(pair, ours, parent.constant(name)):
-            sentence = "{} contains a sorry besides those of the other holes."
-            yield found(Word.HAS_SORRY, name, sentence)
-    if not pair.filled:
+        place = _place_above(places, name)
+        if not _stands_around(parent, name, places, place, below):
+            continue
+        if name in submission.names:
+            pair.todo.append((name, name))
+        elif place is not None or below == _NOWHERE:
+            yield found(Word.TARGET_MISSING, name, _REMOVES)
+    while pair.todo:
+        yield from _compared(pair, *pair.todo.pop())
+    yield from _open_beside(pair)
+    if not pair.filled and not pair.is_faulty:
         yield found(Word.STATEMENT_MISMATCH, None, "The hole is not in the module as it is in its program.")
 
 
-def _kept(pair: _Comparison, name: Name, ours: Constant | None, theirs: Constant) -> Iterator[ModuleFinding]:
-    """Yield a finding if a declaration of the parent's text is missing, or states something else."""
-    if ours is None:
-        yield found(Word.TARGET_MISSING, name, "The answer removes {}, which stands around the hole.")
-    elif (ours.kind, ours.parameters) != (theirs.kind, theirs.parameters) or not _states(pair, ours, theirs):
-        yield found(Word.STATEMENT_MISMATCH, name, "The answer changes {}, which stands around the hole.")
+def _stands_around(
+    parent: Module,
+    name: Name,
+    places: dict[Name, tuple[int, int]],
+    place: tuple[int, int] | None,
+    below: tuple[int, int],
+) -> bool:
+    """Return whether the module of an answer must have a constant of the parent under its name."""
+    if (name not in places and _is_made(name)) or (place is not None and place <= below):
+        return False
+    # A seal leaves out what is unsafe or partial: no proof rests on it.
+    constant = parent.constant(name)
+    return constant is not None and constant.safety is Safety.SAFE
 
 
-def _states(pair: _Comparison, ours: Constant, theirs: Constant) -> bool:
-    """Return whether two constants have one type, or the parent's type has a sorry, which tells its place."""
-    if mentions(pair.theirs, [theirs.type], SORRY):
-        return True
-    return pair.ours.expression(ours.type) == pair.theirs.expression(theirs.type)
+def _place_above(places: dict[Name, tuple[int, int]], name: Name) -> tuple[int, int] | None:
+    """Return the end of the declaration that a constant belongs to, None if there is none."""
+    return next((places[name[:end]] for end in range(len(name), 0, -1) if name[:end] in places), None)
 
 
-def _is_open_as_before(pair: _Comparison, ours: Constant, theirs: Constant | None) -> bool:
-    """Return whether every sorry of a constant stands where the parent's constant has one of another hole."""
-    if theirs is None or len(ours.expressions()) != len(theirs.expressions()):
-        return not mentions(pair.ours, ours.expressions(), SORRY)
-    return all(_fills(pair, *each) for each in zip(ours.expressions(), theirs.expressions(), strict=True))
+def _is_made(name: Name) -> bool:
+    """Return whether Lean made a constant's name, which then may have another number in another program."""
+    if name[:1] == ("_private",) and 0 in name:
+        name = name[name.index(0) + 1 :]
+    return any(not isinstance(part, str) or _MADE.fullmatch(part) for part in name)
 
 
-def _fills(pair: _Comparison, ours: int, theirs: int) -> bool:
-    """Return whether a term has sorries only where the parent's has those of other holes.
+@dataclass(slots=True)
+class _Comparison:
+    """The two modules, the hole's line and column, and what was found so far.
 
-    Where the terms differ in another way, ours must have none.
+    `todo` are pairs of constants to be compared, ours first; `walked` are those of ours whose expressions
+    were compared with the parent's, and so have no sorry but the parent's; `filled` counts the places in
+    which the hole was found filled. It `is_faulty` if there is a finding against a comparison.
     """
-    seen, todo, is_fine = set[tuple[int, int]](), [(ours, theirs)], True
-    while todo:
-        mine, other = todo.pop()
-        mine, other = _bare(pair.ours, mine), _bare(pair.theirs, other)
-        if (mine, other) in seen:
+
+    submission: Module
+    parent: Module
+    ours: Reading
+    theirs: Reading
+    hole: tuple[int, int]
+    todo: list[tuple[Name, Name]] = field(default_factory=list)
+    seen: set[tuple[Name, Name]] = field(default_factory=set)
+    walked: set[Name] = field(default_factory=set)
+    filled: int = 0
+    is_faulty: bool = False
+
+
+def _compared(pair: _Comparison, our_name: Name, their_name: Name) -> Iterator[ModuleFinding]:
+    """Yield the findings against a constant in the place of the parent's; add those to which both refer."""
+    if (our_name, their_name) in pair.seen:
+        return
+    pair.seen.add((our_name, their_name))
+    ours, theirs = pair.submission.constant(our_name), pair.parent.constant(their_name)
+    if ours is None or theirs is None or not _is_declared_alike(ours, theirs):
+        pair.is_faulty = True
+        yield found(Word.STATEMENT_MISMATCH, our_name, _CHANGES)
+        return
+    pairs = list(zip(ours.expressions(), theirs.expressions(), strict=True))
+    if _is_lemma(ours, their_name) and not mentions(pair.theirs, theirs.expressions(), SORRY):
+        pairs = pairs[:1]  # Lean takes any lemma with the type, whatever its proof
+    else:
+        pair.walked.add(our_name)
+    walk = _Walk(pair)
+    for our_place, their_place in pairs:
+        walk.compare(our_place, their_place)
+    pair.is_faulty |= walk.has_sorry or walk.differs or walk.is_untyped
+    if walk.has_sorry:
+        yield found(Word.HAS_SORRY, our_name, _OPEN)
+    elif walk.differs or walk.is_untyped:
+        sentence = _CHANGES if walk.differs else _UNTYPED
+        yield found(Word.STATEMENT_MISMATCH, our_name, sentence)
+
+
+def _is_declared_alike(ours: Constant, theirs: Constant) -> bool:
+    """Return whether two constants agree in all but their expressions."""
+    return (
+        (ours.kind, ours.parameters, ours.safety) == (theirs.kind, theirs.parameters, theirs.safety)
+        and (ours.numbers, ours.relatives()) == (theirs.numbers, theirs.relatives())
+        and [rule.fields for rule in ours.rules] == [rule.fields for rule in theirs.rules]
+        and len(ours.expressions()) == len(theirs.expressions())
+    )
+
+
+def _is_lemma(ours: Constant, name: Name) -> bool:
+    return ours.kind is ConstantKind.THEOREM and _is_made(name)
+
+
+def _open_beside(pair: _Comparison) -> Iterator[ModuleFinding]:
+    """Yield a finding for each constant with a sorry that was compared with none of the parent's."""
+    for name in pair.submission.names:
+        ours = None if name in pair.walked else pair.submission.constant(name)
+        if ours is None or ours.safety is not Safety.SAFE:
             continue
-        seen.add((mine, other))
-        pair.ours.olean.spend(1)
-        place = _place(pair.theirs, other)
-        if place is None and _is_built_alike(pair, mine, other):
-            todo += zip(parts_of(pair.ours.olean, mine), parts_of(pair.theirs.olean, other), strict=True)
-        elif place is None or place == pair.hole:
-            pair.filled += place is not None or _has_hole(pair, other)
-            is_fine = is_fine and not mentions(pair.ours, [mine], SORRY)
-    return is_fine
+        if mentions(pair.ours, ours.expressions(), SORRY):
+            yield found(Word.HAS_SORRY, name, _OPEN)
+
+
+class _Walk:
+    """Walks two expressions side by side; a place is `due` where its surroundings fix its type."""
+
+    def __init__(self, pair: _Comparison) -> None:
+        self._pair, self._ours, self._theirs = pair, pair.ours.olean, pair.theirs.olean
+        self._seen: set[tuple[int, int, bool]] = set()
+        self._todo: list[tuple[int, int, bool]] = []
+        self.differs = self.has_sorry = self.is_untyped = False
+
+    def compare(self, ours: int, theirs: int) -> None:
+        """Compare two expressions whose type is due, and note what is wrong."""
+        self._todo.append((ours, theirs, True))
+        while self._todo and not self.differs:
+            mine, other, is_due = self._todo.pop()
+            step = _bare(self._pair.ours, mine), _bare(self._pair.theirs, other), is_due
+            if step not in self._seen:
+                self._seen.add(step)
+                self._ours.spend(1)
+                self._step(*step)
+
+    def _step(self, mine: int, other: int, is_due: bool) -> None:
+        place = _place(self._pair.theirs, other)
+        if place is not None and place != _NOWHERE:
+            self._at_sorry(mine, other, is_due, place)
+        elif not self._is_alike(mine, other, is_due):
+            hole = self._hole_below(other)
+            if hole is None or not self._may_differ(hole, other):
+                self.differs = True
+            else:
+                self._fill(mine, is_due, counts=self._is_hole_itself(other))
+
+    def _at_sorry(self, mine: int, other: int, is_due: bool, place: tuple[int, int]) -> None:
+        """Compare what stands in the place of a sorry: only the hole may have become something else."""
+        if place == self._pair.hole:
+            self._fill(mine, is_due, counts=True)
+        elif _place(self._pair.ours, mine) in (None, _NOWHERE):
+            self.differs = True
+        else:
+            mine_of, other_of = _sorry_of(self._ours, mine), _sorry_of(self._theirs, other)
+            self.differs = not self._levels_agree(mine_of[0], other_of[0])
+            self._todo += [(*each, True) for each in zip(mine_of[1:], other_of[1:], strict=True)]
+
+    def _fill(self, mine: int, is_due: bool, *, counts: bool) -> None:
+        self._pair.filled += counts
+        self.is_untyped |= not is_due
+        self.has_sorry |= mentions(self._pair.ours, [mine], SORRY)
+
+    def _is_alike(self, mine: int, other: int, is_due: bool) -> bool:
+        """Return whether two expressions agree in all but their parts, which are to be compared next."""
+        shape = self._ours.words[mine]
+        if shape != self._theirs.words[other]:
+            return False
+        if shape == CONST:
+            return self._is_same_constant(mine, other)
+        if shape == APP:
+            return self._is_same_application(mine, other, is_due)
+        parts = list(zip(parts_of(self._ours, mine), parts_of(self._theirs, other), strict=True))
+        if not parts:
+            return self._pair.ours.expression(mine) == self._pair.theirs.expression(other)
+        if shape == PROJECTION and not self._is_same_projection(mine, other):
+            return False
+        due = {LAMBDA: (False, is_due), LET: (False, True, is_due)}.get(shape, (False,) * len(parts))
+        self._todo += [(*each, is_this) for each, is_this in zip(parts, due, strict=True)]
+        return True
+
+    def _is_same_projection(self, mine: int, other: int) -> bool:
+        ours, theirs = self._ours, self._theirs
+        numbers = ours.nat(ours.child(mine, 1)), theirs.nat(theirs.child(other, 1))
+        return numbers[0] == numbers[1] and self._are_same(*self._names(mine, other))
+
+    def _is_same_application(self, mine: int, other: int, is_due: bool) -> bool:
+        """Compare functions and arguments; a function of the text that is applied binds as a `let` does."""
+        if self._is_applied_sorry(other):
+            pairs = zip(parts_of(self._ours, mine), parts_of(self._theirs, other), strict=True)
+            self._todo += [(*each, is_this) for each, is_this in zip(pairs, (False, True), strict=True)]
+            return True
+        our_head, our_arguments = applied(self._ours, mine, _ALL_ARGUMENTS)
+        their_head, their_arguments = applied(self._theirs, other, _ALL_ARGUMENTS)
+        if len(our_arguments) != len(their_arguments) or not self._is_same_head(our_head, their_head):
+            return False
+        for _ in our_arguments:
+            if self._ours.words[our_head] != LAMBDA or self._theirs.words[their_head] != LAMBDA:
+                is_due = False
+                break
+            ours, theirs = parts_of(self._ours, our_head), parts_of(self._theirs, their_head)
+            self._todo.append((ours[0], theirs[0], False))
+            our_head, their_head = ours[1], theirs[1]
+        self._todo.append((our_head, their_head, is_due))
+        self._todo += [(*each, True) for each in zip(our_arguments, their_arguments, strict=True)]
+        return True
+
+    def _is_applied_sorry(self, other: int) -> bool:
+        return is_constant(self._theirs, applied(self._theirs, other, _ALL_ARGUMENTS)[0], SORRY)
+
+    def _is_same_head(self, mine: int, other: int) -> bool:
+        if self._theirs.words[other] != CONST:
+            return True  # it is compared as a part
+        return self._ours.words[mine] == CONST and self._is_same_constant(mine, other)
+
+    def _is_same_constant(self, mine: int, other: int) -> bool:
+        return self._levels_agree(mine, other) and self._are_same(*self._names(mine, other))
+
+    def _names(self, mine: int, other: int) -> tuple[Name, Name]:
+        return self._pair.ours.constant(mine), self._pair.theirs.constant(other)
+
+    def _levels_agree(self, mine: int, other: int) -> bool:
+        ours, theirs = self._ours.child(mine, 1), self._theirs.child(other, 1)
+        return self._pair.ours.levels(ours) == self._pair.theirs.levels(theirs)
+
+    def _are_same(self, ours: Name, theirs: Name) -> bool:
+        """Return whether two names mean the same constant, or two of Lean's that are to be compared."""
+        pair = self._pair
+        is_own = ours in pair.submission.names
+        if is_own and theirs in pair.parent.names:
+            pair.todo.append((ours, theirs))
+            return ours == theirs or (_is_made(theirs) and _is_made(ours))
+        # What the submission does not declare comes from the imports, or from a context above.
+        return ours == theirs and not is_own
+
+    # Where the parent's hole makes more than its own place differ
+
+    def _hole_below(self, other: int) -> int | None:
+        """Return the hole's sorry in an expression of the parent, or in a part that Lean has named."""
+        pair, seen, todo = self._pair, set[int](), [other]
+        while todo:
+            place = _bare(pair.theirs, todo.pop())
+            if place in seen:
+                continue
+            seen.add(place)
+            self._theirs.spend(1)
+            if _place(pair.theirs, place) == pair.hole:
+                return place
+            todo += parts_of(self._theirs, place)
+            if self._theirs.words[place] == CONST:
+                todo += self._value_of_made(pair.theirs.constant(place))
+        return None
+
+    def _value_of_made(self, name: Name) -> list[int]:
+        constant = self._pair.parent.constant(name) if _is_made(name) else None
+        return [] if constant is None or constant.value is None else [constant.value]
+
+    def _may_differ(self, hole: int, other: int) -> bool:
+        """Return whether a part of the parent with the hole in it may be something else in an answer.
+
+        Lean elaborates what stands below a hole for data, such as the number that a proof speaks of, with the
+        answer in its place. And it gives a proof inside of a definition a name of its own, or none.
+        """
+        return not _is_of_proof(self._pair.theirs, hole) or self._is_hole_itself(other)
+
+    def _is_hole_itself(self, other: int) -> bool:
+        """Return whether an expression of the parent is a lemma of Lean's with nothing but the hole in it."""
+        head, _ = applied(self._theirs, other, _ALL_ARGUMENTS)
+        if self._theirs.words[head] != CONST:
+            return False
+        for value in self._value_of_made(self._pair.theirs.constant(head)):
+            place = _bare(self._pair.theirs, value)
+            while self._theirs.words[place] == LAMBDA:
+                place = _bare(self._pair.theirs, parts_of(self._theirs, place)[1])
+            return _place(self._pair.theirs, place) == self._pair.hole
+        return False
 
 
 def _bare(reading: Reading, place: int) -> int:
@@ -116,31 +356,19 @@ def _bare(reading: Reading, place: int) -> int:
     return place
 
 
-def _is_built_alike(pair: _Comparison, mine: int, other: int) -> bool:
-    """Return whether two expressions agree in all but their parts."""
-    ours, theirs = pair.ours.olean, pair.theirs.olean
-    if ours.words[mine] != theirs.words[other]:
-        return False
-    return bool(parts_of(ours, mine)) or pair.ours.expression(mine) == pair.theirs.expression(other)
+def _is_of_proof(reading: Reading, sorry: int) -> bool:
+    """Return whether a sorry stands for a proof, and not for data: its type is a proposition."""
+    function, _ = applied(reading.olean, sorry, _WITH_PLACE)
+    level = next(iter(reading.olean.list(reading.olean.child(function, 1), "levels")), ~0)
+    while level >= 0 and reading.olean.words[level] == LEVEL_IMAX:
+        level = reading.olean.child(level, 1)
+    return level == ~0
 
 
-def _has_hole(pair: _Comparison, root: int) -> bool:
-    """Return whether the parent's sorry in the place of the hole is in an expression of the parent."""
-    seen, todo = set[int](), [root]
-    while todo:
-        place = todo.pop()
-        if place in seen:
-            continue
-        seen.add(place)
-        pair.theirs.olean.spend(1)
-        if _place(pair.theirs, place) == pair.hole:
-            return True
-        todo += parts_of(pair.theirs.olean, place)
-    return False
-
-
-#: The place of a sorry that has none.
-_NOWHERE = (0, 0)
+def _sorry_of(olean: Olean, place: int) -> tuple[int, int, int]:
+    """Return the constant, the type and the flag of a sorry with a place."""
+    function, (_, flag, type_) = applied(olean, place, _WITH_PLACE)
+    return function, type_, flag
 
 
 def _place(reading: Reading, root: int) -> tuple[int, int] | None:

@@ -66,7 +66,7 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     differently. A later error inside the proof recurs if the other program lacks only the lines of the first.
     """
     if report.audit is not None and report.audit.is_of_another_statement:
-        return True
+        return check.task.fills is None  # both programs of a hole have the same statement
     errors = [each for each in report.answer.messages if each.severity == "error"]
     if not lean_refused(report) or not errors or len(check.program) > LONGEST_READ:
         return False

@@ -62,7 +62,7 @@ class Challenges:
         key = question.environment.digest, f"hole {question.limits} {digest}"
         found = self._kept.get(key)
         if found is None:
-            asked = replace(question.instead(program), limits=question.limits)
+            asked = replace(question.instead(program), limits=question.limits, moved=(0, 0))
             with tracing.step("farm.hole"), self._runner.compiled(asked) as reply:
                 found = _of_hole(reply)
             if isinstance(found, str):

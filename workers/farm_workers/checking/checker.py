@@ -22,6 +22,7 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.fallback import Fallbacks
+from farm_workers.checking.filling import Filling
 from farm_workers.checking.forbidding import Forbidding, LimitReached
 from farm_workers.checking.negation import judged_as_both
 from farm_workers.checking.policy import screened
@@ -85,6 +86,7 @@ class Checker:
         self._sealing = Sealing(Seals(isolation, self._runner.images), boxed, challenges)
         self._second_kernel = SecondKernel(boxed)
         self._forbidding = Forbidding(self._runner)
+        self._filling = Filling(self._runner)
         self._blame = Blame(challenges)
         self._statements = Statements(self._compiling, self._stated, self._fallbacks.judged)
 
@@ -221,7 +223,7 @@ class Checker:
         Raises NotShared if the program has to be compiled without its shared context.
         """
         try:
-            candidate = self._forbidding.read(candidate)
+            candidate = self._filling.read(self._forbidding.read(candidate))
         except LimitReached as limit:
             return Report(run=limit.run, tier=candidate.assurance.tier)
         with self._compiling.compiled(candidate) as compiled:
@@ -236,6 +238,7 @@ class Checker:
 
     def _audited(self, compiled: Compiled) -> Audit:
         sealed = self._forbidding.held(compiled, self._sealing.sealed(compiled))
+        sealed = self._filling.held(compiled.candidate, sealed)
         return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
     def ask_checker(

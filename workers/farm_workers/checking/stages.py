@@ -36,7 +36,8 @@ class Candidate:
     """One program of a check, with its question.
 
     `shared` is the context, if the question shares it; `bans` are what the check forbids, if it forbids
-    anything. `keep` is called with the whole module that the seal has made, if the seal accepts it.
+    anything. `keep` is called with the whole module that the seal has made, if the seal accepts it. `misfit`
+    says why an answer does not fit into its hole, None if it does or if there is no hole.
     """
 
     check: Check
@@ -44,6 +45,7 @@ class Candidate:
     shared: Shared | None = None
     keep: Callable[[bytes], None] | None = None
     bans: Bans | None = None
+    misfit: str | None = None
 
     @classmethod
     def of(
@@ -56,6 +58,7 @@ class Candidate:
             context_end=check.context_end,
             goals=check.goals,
             keeps_examples=check.challenge is None and check.assurance is not None,
+            moved=None if check.task.fills is None else check.task.fills.moved(check.program),
         )
         return cls(check=check, question=question)
 

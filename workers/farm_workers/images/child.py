@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from farm_workers.binding.objects import LeanError
@@ -30,6 +30,7 @@ from farm_workers.images.banned import write_banned
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.examples import Examples
 from farm_workers.images.extracting import write_extract
+from farm_workers.images.filling import filling_in
 from farm_workers.images.filters import Filter
 from farm_workers.images.frontend import Frontend, NotWritten
 from farm_workers.images.goals import write_goals
@@ -81,7 +82,9 @@ def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> i
     if asked is None:
         return 1
     if "reading" in asked:
-        return _read(frontend, asked["reading"])
+        return _read(lambda: read_in(frontend, asked["reading"]))
+    if "filling" in asked:
+        return _read(lambda: filling_in(frontend, asked["filling"]))
     if "extracting" in asked:
         return write_extract(frontend, asked["extracting"])
     if "outline" in asked:
@@ -232,10 +235,10 @@ def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool
     return 0 if accepted else 1
 
 
-def _read(frontend: Frontend, asked: protocol.ReadAsked) -> int:
+def _read(answered: Callable[[], Mapping[str, object]]) -> int:
     """Write the answer of a reading, or the reason for which there is none."""
     try:
-        answer = read_in(frontend, asked)
+        answer = answered()
     except LeanError as error:
         answer = {"error": str(error)}
     with open(protocol.READING_NAME, "x", encoding="utf-8") as file:  # noqa: PTH123
@@ -245,7 +248,9 @@ def _read(frontend: Frontend, asked: protocol.ReadAsked) -> int:
 
 def _added(frontend: Frontend, asked: protocol.Asked) -> list[tuple[int, int]]:
     """Return the constants to add to the module, besides those that Lean keeps."""
-    return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
+    if not asked.get("examples"):
+        return []
+    return Examples(frontend, asked["program"], asked["moved"]).constants()
 
 
 def _print_mark(mark: str) -> None:

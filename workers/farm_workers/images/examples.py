@@ -12,7 +12,7 @@ Terms and constants are those of the kernel (``src/Lean/Expr.lean``, ``src/Lean/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from farm_workers.binding import table
@@ -53,14 +53,15 @@ class _Declared:
 class Examples:
     """Reads the trees of the last program that the frontend elaborated."""
 
-    def __init__(self, frontend: Frontend, program: str) -> None:
-        """Keep the frontend and its last program."""
+    def __init__(self, frontend: Frontend, program: str, moved: Sequence[int]) -> None:
+        """Keep the frontend and its last program; `moved` is that of `farm_workers.images.protocol.Asked`."""
         self._frontend, self._lean = frontend, frontend.lean
         self._last = frontend.kernel_of(frontend.last_environment())
         # As Lean reads it, see `mkInputContext`.
         self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
         self._found: dict[tuple[int, str], _Declared] = {}
         self._names: set[str] = set()
+        self._moved_from, self._moved_by = moved
 
     def constants(self) -> list[tuple[int, int]]:
         """Return the name and the `ConstantInfo` of each constant to add, and of its dependencies."""
@@ -115,6 +116,7 @@ class Examples:
         said = dotted(declared.name)
         what = "example" if said.split(".")[-1] == _EXAMPLE else said
         line = self._source.count(b"\n", 0, declared.offset) + 1
+        line -= self._moved_by if line >= self._moved_from else 0
         place = first = f"{what} at line {line}"
         number = 1
         while place in self._names:

@@ -46,7 +46,8 @@ FIRST_DOOR = {CHECK: 5, SEAL: 8, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 
 ALL, REST, APART = "all", "rest", "apart"
 #: The files that a check writes to its folder: its module, its context's, and goals, if requested.
 MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.jsonl"
-#: The files with the answer of a reading, and with the forbidden tactics that Lean ran.
+#: The files with the answer of a reading, also of an answer in its hole, and with the forbidden tactics that
+#: Lean ran.
 READING_NAME, BANNED_NAME = "reading.json", "banned.json"
 #: The file with the declarations of an extracted file.
 EXTRACTED_NAME = "extracted.jsonl"
@@ -89,6 +90,20 @@ class ReadAsked(TypedDict):
     challenge: str | None
 
 
+class FillAsked(TypedDict):
+    """The request to read an answer in its hole: the program with the answer, and the draft with the hole.
+
+    `answer` and `hole` are the spans in which the two differ; the context, or else the header, ends at
+    `start` in both. All are offsets in code points.
+    """
+
+    program: str
+    draft: str
+    start: int
+    answer: Sequence[int]
+    hole: Sequence[int]
+
+
 class ExtractAsked(TypedDict):
     """The request of an extraction: a file's text, the end of its header in code points, and what is wanted.
 
@@ -126,6 +141,8 @@ class Banned(TypedDict):
 class Asked(TypedDict, total=False):
     """The request of a fork, as JSON: the limits of every fork, then the fields of a check and of a seal.
 
+    With `examples` the module holds declarations that Lean would forget, named by their lines; `moved` is the
+    line from which on the names tell a smaller number, and by how much it is smaller.
     `goals` are the limits within which goals are written: seconds of wall and of processor time. With
     `stop_at_error` the worker ends the fork at an error, so messages are to come early.
     """
@@ -138,9 +155,11 @@ class Asked(TypedDict, total=False):
     writes: str
     context: str
     examples: bool
+    moved: Sequence[int]
     stop_at_error: bool
     goals: Sequence[float] | None
     reading: ReadAsked
+    filling: FillAsked
     extracting: ExtractAsked
     outline: OutlineAsked
     banned: Banned | None

@@ -102,12 +102,12 @@ class Source:
     def __init__(self, program: str, submitted: Sequence[Sequence[int]]) -> None:
         """Convert the spans, which are offsets in code points."""
         self._program = program
-        self.bytes = _normal(program)
+        self.bytes = normal(program)
         self._spans = [(self.place(start), self.place(end)) for start, end in submitted if start < end]
 
     def place(self, offset: int) -> int:
         """Return the byte of an offset."""
-        return len(_normal(self._program[:offset]))
+        return len(normal(self._program[:offset]))
 
     def line(self, place: int) -> int:
         """Return the line of a byte, from 1."""
@@ -118,8 +118,8 @@ class Source:
         return any(start < last and first < max(end, start + 1) for first, last in self._spans)
 
 
-def _normal(program: str) -> bytes:
-    """Return a text as Lean reads it, see `mkInputContext`."""
+def normal(program: str) -> bytes:
+    """Return the bytes of a text as Lean reads it, see `mkInputContext`."""
     return program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
 
 

@@ -22,7 +22,7 @@ from farm_workers.cache import Cache
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage, lean_image
 from farm_workers.images.images import Images
-from farm_workers.images.protocol import ExtractAsked, OutlineAsked, ReadAsked
+from farm_workers.images.protocol import ExtractAsked, FillAsked, OutlineAsked, ReadAsked
 from farm_workers.images.recipe import Recipe
 from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
@@ -129,6 +129,11 @@ class LeanRunner:
         """Have a program read and not elaborated, as `Forked.read` does. Raises NoImage and BoxFailed."""
         with tracing.step("farm.reading"):
             return self._forked.read(question, asked)
+
+    def read_filling(self, question: Question, asked: FillAsked) -> tuple[Execution, bytes | None]:
+        """Have an answer read in its hole, as `Forked.read_filling` does. Raises NoImage and BoxFailed."""
+        with tracing.step("farm.filling"):
+            return self._forked.read_filling(question, asked)
 
     def extract(self, question: Question, asked: ExtractAsked) -> tuple[Execution, bytes | None]:
         """Have a file elaborated, as `Forked.extract` does. Raises NoImage and BoxFailed."""

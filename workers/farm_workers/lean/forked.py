@@ -64,6 +64,13 @@ class Forked:
         """
         return self._left(question, {"reading": asked}, protocol.READING_NAME)
 
+    def read_filling(self, question: Question, asked: protocol.FillAsked) -> tuple[Execution, bytes | None]:
+        """Return the run of a fork that reads an answer in its hole, and what it found.
+
+        Raises NoImage when this environment's Lean cannot be forked, and BoxFailed.
+        """
+        return self._left(question, {"filling": asked}, protocol.READING_NAME)
+
     def extract(self, question: Question, asked: protocol.ExtractAsked) -> tuple[Execution, bytes | None]:
         """Return the run of a fork that elaborates a file, and the declarations that it left.
 
@@ -101,7 +108,8 @@ class Forked:
         request = {
             "program": question.program,
             "mark": question.mark,
-            "examples": question.keeps_examples,
+            "examples": question.keeps_examples or question.moved is not None,
+            "moved": question.moved or (0, 0),
             "stop_at_error": question.stops_at is not None,
             "module": protocol.MODULE_NAME,
             "banned": question.banned,

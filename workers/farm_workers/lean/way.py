@@ -35,7 +35,9 @@ class Question:
     report. `way` is the first way to try, None for the runner's own. With `shares_context` only a fork of an
     image that has read the context answers, and the module holds no declarations of the context. With
     `keeps_examples` the module holds declarations that Lean would forget, or the reply lists the program's
-    declarations. A fork is ended at the first error for which `stops_at` returns True. With `banned`,
+    declarations; with `moved`, which programs have that are compared with one with a hole, forks add them to
+    the module as well. It is the line from which on the text stands lower than in that program, and by how
+    many lines. A fork is ended at the first error for which `stops_at` returns True. With `banned`,
     forbidden tactics, the reply has those of them that Lean ran, which only a fork can report.
     """
 
@@ -50,6 +52,7 @@ class Question:
     context_end: int = 0
     shares_context: bool = False
     keeps_examples: bool = False
+    moved: tuple[int, int] | None = None
     stops_at: Decides | None = None
     banned: Banned | None = None
 
