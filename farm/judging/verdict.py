@@ -143,6 +143,10 @@ _CHANCE = frozenset(
     | {Reason.KERNEL_TIME, Reason.KERNEL_LIMIT, Reason.CRASH}
 )
 
+#: Rejections that a broken machine may cause as well as a proof: a process that died, a module that is not
+#: there or cannot be read, a kernel that did not get through.
+_OF_MACHINE = frozenset({Reason.CRASH, Reason.MALFORMED_OLEAN, Reason.KERNEL, Reason.KERNEL_LIMIT})
+
 #: Failures of the farm that a retry would repeat.
 _FINAL = frozenset(
     {Reason.BAD_CHALLENGE, Reason.KERNELS_DISAGREE, Reason.ANSWER_UNDECIDED, Reason.CONTRADICTION}
@@ -198,7 +202,7 @@ class Verdict:
     @property
     def may_be_the_machine(self) -> bool:
         """Whether a broken machine gives this verdict on any proof, so that the worker tests it first."""
-        return self.is_tried_again or self.reason is Reason.CRASH
+        return self.is_tried_again or self.reason in _OF_MACHINE
 
     @property
     def by_chance(self) -> bool:

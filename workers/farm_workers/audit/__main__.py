@@ -21,7 +21,7 @@ from typing import NoReturn
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module, opened_module
-from farm_workers.audit.findings import Findings, malformed
+from farm_workers.audit.findings import Findings, malformed, out_of_memory
 from farm_workers.audit.holes import judge_hole
 from farm_workers.audit.lines import SortedLines
 from farm_workers.audit.names import dotted, parsed
@@ -44,6 +44,8 @@ def main() -> NoReturn:
         status = ACCEPTED if facts["accepted"] else FOUND
     except MalformedOlean as error:
         facts, status = malformed(error).facts(), MALFORMED
+    except MemoryError:
+        facts, status = out_of_memory().facts(), MALFORMED
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - talk
         sys.exit(USAGE)

@@ -189,5 +189,11 @@ def malformed(error: MalformedOlean) -> Findings:
     return Findings(target=None, findings=(found(Word.MALFORMED_OLEAN, None, sentence),))
 
 
+def out_of_memory() -> Findings:
+    """Return the finding of an audit or a seal that lacks memory: a limit, no fault of the module's form."""
+    sentence = "The memory that the line allows does not suffice to read its compiled module."
+    return Findings(target=None, findings=(found(Word.KERNEL_MEMORY, None, sentence),))
+
+
 def _all_shown(names: Iterable[Name]) -> list[str]:
     return [shown(name) for name in names]

@@ -276,19 +276,15 @@ def opened(source: Path | bytes, budget: int = BUDGET) -> Iterator[Olean]:
     """Open a file, or the bytes of one.
 
     The objects must not be used after the end of the block. The file is mapped, so no process may shorten it
-    inside the block. Raises `MalformedOlean`, for a file that cannot be mapped and for want of memory within
-    the block as well, and OSError for a missing file.
+    inside the block. Raises `MalformedOlean`, and OSError for a file that is missing or cannot be read.
     """
     if sys.byteorder != "little":
         raise NotImplementedError("only machines that are little-endian can read these files")
-    try:
-        if isinstance(source, bytes):
-            yield Olean(source, budget)
-        else:
-            with memoryview(_mapped(source)) as view:
-                yield Olean(view, budget)
-    except MemoryError:
-        raise MalformedOlean("the audit ran out of memory") from None
+    if isinstance(source, bytes):
+        yield Olean(source, budget)
+        return
+    with memoryview(_mapped(source)) as view:
+        yield Olean(view, budget)
 
 
 def _mapped(source: Path) -> mmap.mmap:
@@ -297,5 +293,5 @@ def _mapped(source: Path) -> mmap.mmap:
     with source.open("rb") as file:
         try:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (ValueError, OSError, OverflowError) as error:
+        except ValueError as error:  # an empty file; an OSError is the machine's
             raise MalformedOlean(f"the file cannot be mapped: {error}") from error

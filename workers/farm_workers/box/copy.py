@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -13,38 +14,46 @@ from typing import BinaryIO
 from farm_workers.box.launch import FILE_BYTES
 
 _UNCHANGING = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+#: The errors with which Linux says what stands at a name: nothing, a link, or a socket or device. Every other
+#: error, such as EMFILE, ENOMEM, EIO or EACCES, leaves open what stands there.
+_NO_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENODEV})
 
 
 def taken(name: str | Path, folder: int | None = None, *, most_bytes: int = FILE_BYTES) -> BinaryIO | None:
-    """Return a sealed copy, in memory, of a plain file; None if it is missing or too large.
+    """Return a sealed copy, in memory, of a plain file; None if there is none, or an empty or too large one.
 
     Call it when no process that could write the file is alive. `folder` is a descriptor that `name` is looked
-    up in. Links are not followed, and nothing is opened that could block the reader. A file that cannot be
-    read to its end gives None as well.
+    up in. Links are not followed, and nothing is opened that could block the reader. Raises OSError where the
+    file cannot be read: that is a failure of this machine, and no fact about who should have written it.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         left = os.open(name, flags, dir_fd=folder)
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
     try:
         status = os.fstat(left)
         fits = stat.S_ISREG(status.st_mode) and 0 < status.st_size <= most_bytes
-        return sealed(left, status.st_size) if fits else None
+        return _sealed(left, status.st_size) if fits else None
     finally:
         os.close(left)
 
 
-def sealed(file: int, size: int) -> BinaryIO | None:
-    """Return a sealed copy, in memory, of the first `size` bytes of an open file; None if it is shorter."""
+def _sealed(file: int, size: int) -> BinaryIO:
+    """Return a sealed copy, in memory, of the first `size` bytes of an open file. Raises OSError."""
     copy = os.fdopen(os.memfd_create("module", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "r+b", buffering=0)
-    while size > 0 and (sent := os.sendfile(copy.fileno(), file, None, size)):
-        size -= sent
-    if size > 0:
-        copy.close()
-        return None
-    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _UNCHANGING)
-    copy.seek(0)
+    with contextlib.ExitStack() as undo:
+        undo.callback(copy.close)
+        while size > 0:
+            sent = os.sendfile(copy.fileno(), file, None, size)
+            if not sent:
+                raise OSError(errno.EIO, "a file of a check became shorter while it was read")
+            size -= sent
+        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _UNCHANGING)
+        copy.seek(0)
+        undo.pop_all()
     return copy
 
 

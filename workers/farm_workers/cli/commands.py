@@ -113,8 +113,11 @@ def worker(
     It examines one that is not fit again and again. The exit status is 2 when the settings cannot be met,
     such as an isolation that this machine does not have, a port that is taken, or tables of environments
     that are all wrong, and 1 when PostgreSQL does not answer for half a minute.
+
+    It raises its limit of open files as far as it may, and runs no more checks at once than that allows.
     """
     from farm import log, tracing
+    from farm_workers.machine.descriptors import checks_at_once, raise_limit
     from farm_workers.machine.opening import remove_leftovers
 
     settings = Settings.load()
@@ -122,7 +125,7 @@ def worker(
     tracing.begin("farm-worker")
     settings = replace(
         settings,
-        concurrency=concurrency or settings.concurrency,
+        concurrency=checks_at_once(concurrency or settings.concurrency, raise_limit()),
         metrics_port=settings.metrics_port if metrics_port is None else metrics_port,
         metrics_address=metrics_address or settings.metrics_address,
     )

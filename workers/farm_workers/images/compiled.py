@@ -26,6 +26,8 @@ from farm_workers.seal.evaluation import Compiled, Value
 
 #: The longest value that is read from the pipe.
 _MOST_BYTES = 64
+#: Written before a term is evaluated: what goes wrong earlier is not the term's fault.
+_BEGINS = b">"
 
 
 class Compiler:
@@ -63,7 +65,9 @@ class Compiler:
             with open(reading, "rb") as pipe:  # noqa: PTH123
                 said = pipe.read(_MOST_BYTES)
             _, status = os.waitpid(pid, 0)
-            return _value(said, status)
+            if said[:1] != _BEGINS or os.waitstatus_to_exitcode(status) == -signal.SIGKILL:
+                raise ChildProcessError("a process that evaluates terms failed, or was killed from outside")
+            return _value(said[1:], status)
 
         return evaluated
 
@@ -77,6 +81,7 @@ class Compiler:
         os.closerange(3, writing)
         os.closerange(writing + 1, launch.OPEN_FILES)
         calls.take()
+        os.write(writing, _BEGINS)
         os.write(writing, self._evaluate(term).value.encode())
         return 0
 

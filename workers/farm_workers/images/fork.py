@@ -20,6 +20,7 @@ from farm.limits import Limits
 from farm_workers.box import procfs
 from farm_workers.box.copy import as_file, taken
 from farm_workers.box.isolation import Isolation, fresh_folder
+from farm_workers.box.launch import FILE_BYTES
 from farm_workers.box.leftovers import AT_ONCE, clear_away
 from farm_workers.box.measured import Measured
 from farm_workers.box.procfs import Usage
@@ -131,7 +132,9 @@ class Fork(Measured):
         self._socket.settimeout(_START_SECONDS)
         room = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(4)
         try:
-            said, ancillary, _, _ = self._socket.recvmsg(protocol.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+            said, ancillary, flags, _ = self._socket.recvmsg(
+                protocol.MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC
+            )
         except TimeoutError:
             raise ImageGone(f"a fork was not ready within {_START_SECONDS:g} s") from None
         except ConnectionResetError as error:
@@ -147,6 +150,9 @@ class Fork(Measured):
                     self._folder = descriptor
             else:
                 self.pid = CREDENTIALS.unpack(data)[0]
+        # Linux drops a descriptor that this process has no room for: then the fork's files cannot be found.
+        if flags & socket.MSG_CTRUNC or (self._what in protocol.IN_CELLS and self._folder is None):
+            raise BoxFailed("the folder of a fork was not received: this process has no descriptor left")
         self._handle = os.pidfd_open(self.pid)  # it waits at its gate: the number is its own
 
     def go(self) -> None:
@@ -237,22 +243,32 @@ class Fork(Measured):
         return self._facts(status, sum(spent) / 1e6, None)
 
     def left(self) -> BinaryIO | None:
-        """Return a sealed copy of the module that it wrote, None if it wrote none; after `ended`."""
-        return None if self._folder is None else taken(protocol.MODULE_NAME, self._folder)
+        """Return a sealed copy of the module that it wrote, None if it wrote none; after `ended`.
+
+        Raises BoxFailed, as `context` and `written` do, where a file cannot be read.
+        """
+        return self._taken(protocol.MODULE_NAME)
 
     def context(self) -> bytes | None:
         """Return the module that it wrote of a context, None if it wrote none; after `ended`."""
-        file = None if self._folder is None else taken(protocol.CONTEXT_NAME, self._folder)
-        with file or contextlib.nullcontext():
-            return None if file is None else file.read()
+        return _content(self._taken(protocol.CONTEXT_NAME))
 
     def written(self, name: str, *, most_bytes: int = _WRITTEN_BYTES) -> bytes | None:
         """Return the file of a name that it wrote, None if it wrote none or a longer one; after `ended`."""
+        return _content(self._taken(name, most_bytes))
+
+    def _taken(self, name: str, most_bytes: int = FILE_BYTES) -> BinaryIO | None:
         if self._folder is None:
             return None
-        file = taken(name, self._folder, most_bytes=most_bytes)
-        with file or contextlib.nullcontext():
-            return None if file is None else file.read()
+        try:
+            return taken(name, self._folder, most_bytes=most_bytes)
+        except OSError as error:
+            raise BoxFailed(f"a file of a check could not be read: {error}") from error
+
+
+def _content(file: BinaryIO | None) -> bytes | None:
+    with file or contextlib.nullcontext():
+        return None if file is None else file.read()
 
 
 def user_of_checks(isolation: Isolation) -> int:

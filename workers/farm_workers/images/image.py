@@ -220,6 +220,8 @@ class Image:
         said = self._answer(ours)
         if not said:
             raise ImageDied(f"an image exited: {self._why()}")
+        if said.startswith(protocol.FAILED):  # of this machine: the next one may succeed
+            raise ImageDied(said.removeprefix(protocol.FAILED).decode(errors="replace")[:_MOST_SAID])
         if said != protocol.READY:
             raise NoImage(said.decode(errors="replace")[:_MOST_SAID])
         ours.settimeout(None)

@@ -14,6 +14,7 @@ is as trusted as a seal, and forks for seals.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import io
 import os
@@ -181,8 +182,9 @@ def begin(*, namespaces: bool) -> tuple[socket.socket, Keepers | None]:
 
 
 def give_up(worker: socket.socket, error: Exception) -> NoReturn:
-    """End this process, and report why it is no image."""
-    worker.send(f"could not create an image: {error}".encode()[: protocol.MOST_BYTES])
+    """End this process, and report why it is no image: by its header, or for now by the machine."""
+    kind = protocol.FAILED if isinstance(error, OSError) else b""
+    worker.send((kind + f"could not create an image: {error}".encode())[: protocol.MOST_BYTES])
     os._exit(1)
 
 
@@ -391,14 +393,16 @@ class ForkServer:
 
     def _order(self) -> bool:
         """Take an order; False once the socket is closed."""
-        what, files, _, _ = socket.recv_fds(self._worker, protocol.MOST_BYTES, protocol.MOST_FILES)
+        what, files, flags, _ = socket.recv_fds(self._worker, protocol.MOST_BYTES, protocol.MOST_FILES)
         if not what:
             return False
         try:
+            _require_all(flags)
             self._fork(what, files)
         except OSError as error:  # too many processes, or no memory: others are being served
-            protocol.tell(files[protocol.SOCKET], error)
-            os.close(files[protocol.SOCKET])
+            for asker in files[: protocol.REQUEST]:
+                protocol.tell(asker, error)
+                os.close(asker)
         for file in files[protocol.REQUEST :]:
             os.close(file)
         return True
@@ -470,6 +474,15 @@ class ForkServer:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.001)
+
+
+def _require_all(flags: int) -> None:
+    """Raise OSError if files of an order are missing, which may be the doors of its control group.
+
+    Linux drops the files for which the receiver has no descriptor left.
+    """
+    if flags & socket.MSG_CTRUNC:
+        raise OSError(errno.EMFILE, "not all files of an order were received")
 
 
 def _kill_group(leader: int) -> None:

@@ -19,6 +19,7 @@ from farm_workers.checking.canary import examine as examine_canaries
 from farm_workers.environments.environment import Environment
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.environments.storage import measure
+from farm_workers.machine.descriptors import needed, raise_limit
 from farm_workers.machine.environments import Configured, require_names
 from farm_workers.machine.opening import ANY, OF_A_WORKER, Machine, demanded, isolated, opened
 
@@ -30,6 +31,7 @@ def examine(connections: Connections) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the isolation, the memory, each environment, and its canaries."""
     yield _isolation(connections)
     yield memory(connections.settings.concurrency)
+    yield open_files(connections.settings.concurrency, raise_limit())
     try:
         # A worker may refuse to start with this isolation; its environments are examined all the same.
         with opened(connections.settings, minimum=ANY) as machine:
@@ -49,6 +51,14 @@ def memory(concurrency: int, root: Path = allotment.ROOT) -> Diagnosis:
             "killed processes in it: give it more memory, or lower FARM_CONCURRENCY or FARM_IMAGES_MIB"
         )
     return Diagnosis(part="memory", ok=True, weak=bool(killed), words=words)
+
+
+def open_files(concurrency: int, most: int) -> Diagnosis:
+    """Return whether a worker may open enough files for its checks at once."""
+    words = f"at most {most}; {concurrency} checks at once need {needed(concurrency)}"
+    is_enough = needed(concurrency) <= most
+    remedy = "" if is_enough else ": raise the hard limit (LimitNOFILE= in a systemd unit, ulimit -Hn)"
+    return Diagnosis(part="open files", ok=needed(1) <= most, weak=not is_enough, words=words + remedy)
 
 
 def _isolation(connections: Connections) -> Diagnosis:

@@ -19,6 +19,7 @@ from farm_workers.box import hierarchy
 from farm_workers.box.isolation import Isolation, prepared, remove_dead
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
+from farm_workers.machine.descriptors import raise_limit
 from farm_workers.machine.environments import Configured, Installed, configured, looked_at
 from farm_workers.machine.judges import Judges, judges
 from farm_workers.systems.lean.judge import LeanJudge
@@ -99,6 +100,7 @@ def opened(
     isolation. Raises SettingsError if the isolation is weaker than the least, or if the file of environments
     cannot be read.
     """
+    raise_limit()
     with isolated(settings) as isolation:
         isolation.require(minimum or demanded(settings))
         here = configured(settings.home, settings.environments, isolation)

@@ -11,7 +11,15 @@ from farm_workers.audit.answers import AnswerRules, AnswersAsked
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
-from farm_workers.audit.findings import MOST_FINDINGS, Findings, ModuleFinding, Word, found, malformed
+from farm_workers.audit.findings import (
+    MOST_FINDINGS,
+    Findings,
+    ModuleFinding,
+    Word,
+    found,
+    malformed,
+    out_of_memory,
+)
 from farm_workers.audit.holes import judge_hole
 from farm_workers.audit.names import dotted, parsed, shown
 from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean
@@ -83,9 +91,10 @@ def seal(
     facts: dict[str, object] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
         return facts | _sealed(lean, kernel, request, asks)
-    except (MalformedOlean, MemoryError) as error:
-        known = error if isinstance(error, MalformedOlean) else MalformedOlean("the seal ran out of memory")
-        return facts | malformed(known).facts()
+    except MalformedOlean as error:
+        return facts | malformed(error).facts()
+    except MemoryError:
+        return facts | out_of_memory().facts()
 
 
 def _sealed(
