@@ -38,7 +38,7 @@ _OF_KUBERNETES = re.compile(
 )
 _DATABASE_SCHEMES = ("postgresql+psycopg", "postgresql", "postgres")
 _BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
-_ISOLATIONS = ("rlimit", "bwrap", "cgroup", "cgroup1", "cgroup2")
+_ISOLATIONS = ("rlimit", "landlock", "bwrap", "cgroup", "cgroup1", "cgroup2")
 
 
 class SettingReader(enum.Flag):
@@ -223,8 +223,8 @@ class Settings:
         _count, 8192, WORKER, "maximum disk space of header snapshots, in MiB", in_chart=True)
     isolation: str | None = _setting(
         _isolation, None, WORKER,
-        "minimum isolation: `rlimit` (any), `bwrap`, `cgroup`, `cgroup1`, `cgroup2`, joined by `+`",
-        "`bwrap` for `farm worker`, else any")
+        "minimum isolation: `rlimit` (any), `landlock`, `bwrap`, `cgroup`, `cgroup1`, `cgroup2`, or some "
+        "joined by `+`", "`landlock` for `farm worker`, else any")
     cgroup: Path | None = _setting(
         _cgroup, None, WORKER, "folder of a cgroup delegated to the worker; an unusable one is an error",
         "the worker's own cgroup, where usable", in_chart=True)

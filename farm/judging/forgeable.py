@@ -1,8 +1,11 @@
-"""Finds the verdicts that a proof could have forged: no namespaces isolated its code from the farm."""
+"""Finds the verdicts that a proof could have forged: nothing isolated its code from the farm."""
 
 from __future__ import annotations
 
-#: The warning about an isolation level without namespaces.
+#: The words of a level that say that a check could reach nothing of the farm: a worker uses them only if that
+#: was tried when it started.
+_SEPARATE = frozenset({"bwrap", "landlock"})
+#: The warning about an isolation level without any of them.
 FORGEABLE = "a proof could forge verdicts"
 
 
@@ -11,4 +14,4 @@ def is_forgeable(isolation: str) -> bool:
 
     The level is that of a verdict; it is ``none`` or empty if no code of a submission ran.
     """
-    return isolation not in ("", "none") and "bwrap" not in isolation.split("+")
+    return isolation not in ("", "none") and _SEPARATE.isdisjoint(isolation.split("+"))

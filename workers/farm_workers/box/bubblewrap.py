@@ -37,9 +37,9 @@ _ALWAYS = [
 #: processes.
 _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL")
 #: Folders that are links into /usr on most systems.
-_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 #: The loader's cache of libraries, and the links of alternatives, such as awk.
-_ETC = ("/etc/ld.so.cache", "/etc/alternatives")
+ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,15 +89,15 @@ class Namespaces:
 
 
 @contextlib.contextmanager
-def filtered(rights: Rights) -> Iterator[list[int]]:
-    """Give the file descriptor, if any, from which bubblewrap reads the filter of system calls."""
-    if rights.calls is None:
+def filtered(calls: bytes | None) -> Iterator[list[int]]:
+    """Give the file descriptor, if any, from which a filter of system calls is read once."""
+    if calls is None:
         yield []
         return
     there, here = os.pipe()
     try:
         with os.fdopen(here, "wb") as file:
-            file.write(rights.calls)  # far less than a pipe holds
+            file.write(calls)  # far less than a pipe holds
         yield [there]
     finally:
         os.close(there)
@@ -171,13 +171,13 @@ class _Root:
         self._there = [Path("/"), Path("/tmp")]  # noqa: S108 - the box's own
         self._covered: list[Path] = []
         self._bind("/usr", "/usr")
-        for folder in map(Path, _SYSTEM):
+        for folder in map(Path, SYSTEM):
             if folder.is_symlink():
                 self._add("--symlink", str(folder.readlink()), str(folder))
                 self._covered.append(folder)
             elif folder.is_dir():
                 self._bind(str(folder), str(folder))
-        for path in _ETC:
+        for path in ETC:
             self.show(Path(path), how="--ro-bind-try")
         self._add("--proc", "/proc", "--dev", "/dev")
         self._add("--perms", "1777", "--size", str(FILE_BYTES), "--tmpfs", "/tmp")  # noqa: S108

@@ -4,7 +4,10 @@
   measures, and kills every process in it.
 - ``bwrap``: namespaces (`farm_workers.box.bubblewrap`) let a check see only the files that it needs, and no
   network.
-- ``rlimit``: neither. A supervisor (`farm_workers.box.launch`) at the root of the process tree, resource
+- ``landlock``: rules of the kernel and a filter of system calls (`farm_workers.box.landlock`) keep a check
+  from other files, networks and processes, without any privilege. Where a probe
+  (`farm_workers.box.promises`) could do what it must not, the level is ``weak-landlock``.
+- ``rlimit``: none of them. A supervisor (`farm_workers.box.launch`) at the root of the process tree, resource
   limits, and memory and processor time watched from ``/proc``. It needs no privilege; it stops accidents and
   clumsy attacks, and is no wall against code that means harm.
 """
@@ -25,15 +28,17 @@ from pathlib import Path
 from farm.errors import SettingsError
 from farm.judging.forgeable import FORGEABLE, is_forgeable
 from farm.limits import Limits
-from farm_workers.box import bubblewrap, launch, obstacles, procfs
+from farm_workers.box import bubblewrap, launch, obstacles, procfs, promises
 from farm_workers.box.cgroup import Group, Groups
 from farm_workers.box.hierarchy import NoGroups, own_groups
+from farm_workers.box.landlock import NoLandlock, Walls
 from farm_workers.box.readable_paths import is_open, is_reached, readable_paths
 from farm_workers.box.supervisor import GRACE, BoxFailed, BoxSupervisor, Command, Setting
 
 #: The words of a setting, each with the words of a level of which one must be in force.
 _SATISFIED_BY = {
-    "rlimit": frozenset({"rlimit", "bwrap", "cgroup1", "cgroup2"}),
+    "rlimit": frozenset({"rlimit", "weak-landlock", "landlock", "bwrap", "cgroup1", "cgroup2"}),
+    "landlock": frozenset({"landlock", "bwrap"}),
     "bwrap": frozenset({"bwrap"}),
     "cgroup": frozenset({"cgroup1", "cgroup2"}),
     "cgroup1": frozenset({"cgroup1", "cgroup2"}),
@@ -61,9 +66,10 @@ class Held:
 class Isolation:
     """The isolation of this process's checks.
 
-    `groups` and `namespaces` are None if the machine offers none. `user` is the user of a command without
-    namespaces, None if it stays the worker's. `folder` is this process's own, with the folders of checks.
-    `missing` says, in sentences for people, why no stronger level is in force.
+    `groups`, `namespaces` and `walls` are None if the machine offers none; with namespaces no walls are
+    needed. `user` is the user of a command without namespaces, None if it stays the worker's. `folder` is
+    this process's own, with the folders of checks. `missing` says, in sentences for people, why no stronger
+    level is in force.
     """
 
     groups: Groups | None
@@ -71,12 +77,14 @@ class Isolation:
     folder: Path
     missing: tuple[str, ...]
     user: int | None = None
+    walls: Walls | None = None
 
     @property
     def name(self) -> str:
-        """The level in force: ``rlimit``, or those of ``cgroup1``, ``cgroup2`` and ``bwrap`` in force."""
+        """The level in force: ``rlimit``, or a version of ``cgroup``, ``bwrap`` or ``landlock``, or two."""
         words = [f"cgroup{self.groups.version}"] if self.groups else []
-        return "+".join(words + ["bwrap"] * bool(self.namespaces)) or "rlimit"
+        words += ["bwrap"] if self.namespaces else [self.walls.name] if self.walls else []
+        return "+".join(words) or "rlimit"
 
     def keeps_paths(self, paths: Iterable[Path]) -> bool:
         """Whether every command finds these files by the same paths, and none by a number of its own."""
@@ -93,14 +101,14 @@ class Isolation:
     def require(self, minimum: str) -> None:
         """Raise SettingsError when the level in force is below `minimum`.
 
-        That is one of ``rlimit``, ``bwrap``, ``cgroup`` (of either version), ``cgroup1`` (or better) and
-        ``cgroup2``, or several of them joined by ``+``.
+        That is one of ``rlimit``, ``landlock`` (or better), ``bwrap``, ``cgroup`` (of either version),
+        ``cgroup1`` (or better) and ``cgroup2``, or several of them joined by ``+``.
         """
         there = set(self.name.split("+"))
         if all(there & _SATISFIED_BY[word] for word in _words(minimum)):
             return
-        weaker = f"Without namespaces {FORGEABLE}; FARM_ISOLATION=rlimit accepts that."
-        because = self.missing if self.namespaces else (*self.missing, weaker)
+        weaker = f"Here {FORGEABLE}; FARM_ISOLATION=rlimit accepts that."
+        because = (*self.missing, weaker) if is_forgeable(self.name) else self.missing
         raise SettingsError(
             " ".join([f"isolation {minimum} is required, but only {self.name} works here.", *because])
         )
@@ -139,15 +147,21 @@ class Isolation:
         if self.namespaces is None:
             program = [bubblewrap.python(), "-I", "-S", str(self.folder / _LAUNCHER)]
             setting = Setting(program=program, folder=folder)
-            if command.trusted or self.user is None:
+            if command.trusted:
                 yield setting
-            else:
-                with self._as_stranger(setting, command) as setting:
-                    yield setting
+                return
+            with contextlib.ExitStack() as files:
+                if self.user is not None:
+                    setting = files.enter_context(self._as_stranger(setting, command))
+                if self.walls is not None:
+                    own = [each for each in (folder, command.writable) if each is not None]
+                    held = files.enter_context(self.walls.around(command.visible, own))
+                    setting = replace(setting, walls=held)
+                yield setting
             return
         rights = self.namespaces.trusted if command.trusted else self.namespaces.checks
         _hand_over(rights.user, command.writable)
-        with bubblewrap.filtered(rights) as descriptors:
+        with bubblewrap.filtered(rights.calls) as descriptors:
             yield Setting(
                 prefix=self.namespaces.prefix(rights, command.visible, command.writable, descriptors),
                 program=self.namespaces.supervisor,
@@ -225,6 +239,8 @@ def prepared(folder: Path, *, cgroup: Path | None = None, most: str = "cgroup+bw
             isolation = _with_namespaces(isolation)
         if isolation.namespaces is None and os.geteuid() == 0:
             isolation = _as_another_user(isolation)
+        if isolation.namespaces is None and {"bwrap", "landlock"} & set(words):
+            isolation = _with_walls(isolation)
         if isolation.groups is None and not procfs.CHILDREN.exists():
             raise BoxFailed(f"this kernel has no {procfs.CHILDREN}, which the farm needs to watch processes")
         yield isolation
@@ -255,6 +271,36 @@ def _with_namespaces(isolation: Isolation) -> Isolation:
         else:
             return stronger
     return replace(isolation, missing=(*isolation.missing, f"Namespaces are not available: {why}."))
+
+
+def _with_walls(isolation: Isolation) -> Isolation:
+    """Add walls of Landlock, or the reason why there are none."""
+    try:
+        walls = Walls.here()
+        lacking = broken_promises(replace(isolation, walls=walls))
+    except (NoLandlock, BoxFailed, OSError) as why:
+        return replace(isolation, missing=(*isolation.missing, f"Landlock is not available: {why}."))
+    if not lacking:
+        return replace(isolation, walls=walls)
+    could = ", ".join(promises.BROKEN[name] for name in lacking)
+    weaker = (
+        f"Landlock holds only in part here ({walls.words}): a probe could {could}; use Linux 6.12 or newer "
+        "on x86-64 or arm64."
+    )
+    return replace(isolation, walls=replace(walls, lacking=lacking), missing=(*isolation.missing, weaker))
+
+
+def broken_promises(isolation: Isolation) -> tuple[str, ...]:
+    """Return what a probe with the rights of a check could do although it must not, as words of `promises`.
+
+    Raises BoxFailed and OSError.
+    """
+
+    def starts(command: Command, stdin: int, files: contextlib.ExitStack) -> BoxSupervisor:
+        return isolation.start(command, stdin=stdin, files=files).supervisor
+
+    with fresh_folder(isolation.folder) as folder:
+        return promises.broken(starts, folder, isolation.user)
 
 
 def _as_another_user(isolation: Isolation) -> Isolation:

@@ -12,8 +12,9 @@ It stands at the root of the check's process tree and does the work that only th
 - it reaps the whole tree, so the processor time that it adds up is that of the whole tree.
 
 Arguments: file descriptor of the socket to the box, file descriptors of the files by which the command joins
-its control group (with commas; - for none), user id for the command (-1: as it is), 1 when that user is to
-read all files (else 0), processor seconds (-1: any number), bytes of private memory, bytes of one file,
+its control group (with commas; - for none), file descriptors of Landlock's rules for the command and of its
+filter of system calls (with a comma; - for none), user id for the command (-1: as it is), 1 when that user is
+to read all files (else 0), processor seconds (-1: any number), bytes of private memory, bytes of one file,
 number of open files, bytes of the stack; then the command. A command whose first word ends in ``.so`` is
 Lean's shared library: its ``lean_main`` is called by the forked child itself, which saves a program start.
 
@@ -51,6 +52,7 @@ PR_SET_DUMPABLE = 4
 PR_SET_KEEPCAPS = 8
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 47, 2, 4
 #: From <linux/capability.h>: the header of capset(2), the last capability that may exist, and the one to read
@@ -77,6 +79,12 @@ RESERVED_BYTES = 8 << 30
 READY, GO = b"ready", b"go"
 #: The message sent instead if the command could not be started.
 CANNOT_RUN = "cannot run "
+
+#: The call landlock_restrict_self, which has the same number on all machines.
+_RESTRICT_SELF = 446
+#: Stands in a filter of system calls for the id of the process that takes it on; no process has such an id.
+ITSELF = 0x7FFFFFFF
+_MOST_FILTER_BYTES = 1 << 15
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LINE_BUFFERED = 1  # _IOLBF of <stdio.h>, glibc and musl
@@ -169,7 +177,37 @@ def drop_bounding_set(kept: int = -1) -> None:
             return
 
 
-def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> None:
+def restrict(rules: int) -> None:
+    """Take on a set of Landlock's rules, for good. Raises OSError."""
+    if _LIBC.syscall(_RESTRICT_SELF, rules, 0) != 0:
+        raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+
+
+def of_this_process(calls: bytes) -> bytes:
+    """Return a filter of system calls with this process's id in it, where it has a place for one."""
+    return calls.replace(ITSELF.to_bytes(4, sys.byteorder), os.getpid().to_bytes(4, sys.byteorder))
+
+
+class _Filter(ctypes.Structure):
+    """A filter as the kernel takes it: struct sock_fprog of <linux/filter.h>."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def _enclose(walls: list[int]) -> None:
+    """Take on Landlock's rules and a filter of system calls, given by their descriptors. Raises OSError."""
+    rules, *filtered = walls
+    restrict(rules)
+    for file in filtered:
+        calls = of_this_process(os.read(file, _MOST_FILTER_BYTES))
+        program = _Filter(len(calls) // 8, calls)
+        if _LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+    for descriptor in walls:
+        os.close(descriptor)
+
+
+def _prepare(parent: int, joins: list[int], walls: list[int], user: int, numbers: list[int]) -> None:
     """Set the limits of this process, and drop the rights that the command must not have."""
     for descriptor in joins:
         os.write(descriptor, b"0")  # a single thread that moves itself moves at once
@@ -185,7 +223,7 @@ def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> No
     limit(resource.RLIMIT_FSIZE, file_bytes)
     limit(resource.RLIMIT_NOFILE, open_files)
     limit(resource.RLIMIT_STACK, stack_bytes)
-    if user >= 0:
+    if user >= 0 or walls:
         os.umask(0o022)  # other users may have to read the command's files
         drop_bounding_set(CAP_DAC_READ_SEARCH if reads_all else -1)
         become(user, reads_all=bool(reads_all))
@@ -196,6 +234,8 @@ def _prepare(parent: int, joins: list[int], user: int, numbers: list[int]) -> No
     prctl(PR_SET_PDEATHSIG, SIGKILL)  # a change of user takes this away too
     if os.getppid() != parent:
         os._exit(1)
+    if walls:
+        _enclose(walls)
 
 
 def _run(command: list[str], box: int) -> None:
@@ -225,13 +265,15 @@ def _lean_main(command: list[str], box: int) -> None:
     _LIBC.exit(status)  # like C's own main: flushes buffers, but does not shut Python down
 
 
-def _start(box: int, joins: list[int], user: int, numbers: list[int], command: list[str]) -> int:
+def _start(
+    box: int, joins: list[int], walls: list[int], user: int, numbers: list[int], command: list[str]
+) -> int:
     supervisor = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
-        _prepare(supervisor, joins, user, numbers)
+        _prepare(supervisor, joins, walls, user, numbers)
         _run(command, box)
     except (OSError, AttributeError, ValueError) as error:  # no such file, no Lean in it, a NUL in a word
         os.write(box, f"{CANNOT_RUN}{command[0]}: {error}".encode(errors="replace")[:4096])
@@ -264,15 +306,16 @@ def reap_all(command: int) -> bytes:
 
 def main(words: list[str]) -> None:
     """Run the command to its end, kill and reap its tree, and send the result."""
-    box, joins = int(words[0]), [int(word) for word in words[1].split(",") if word != "-"]
-    user, *numbers = map(int, words[2:9])
+    box = int(words[0])
+    joins, walls = ([int(word) for word in words[place].split(",") if word != "-"] for place in (1, 2))
+    user, *numbers = map(int, words[3:10])
     if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap
         prctl(PR_SET_PDEATHSIG, SIGTERM)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: kill_all())
-    os.write(box, reap_all(_start(box, joins, user, numbers, words[9:])))
+    os.write(box, reap_all(_start(box, joins, walls, user, numbers, words[10:])))
     os._exit(0)  # nothing needs a shutdown
 
 

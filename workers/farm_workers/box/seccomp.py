@@ -1,4 +1,4 @@
-"""Box step: the filter of system calls that bubblewrap puts on a check. Pure: it makes bytes.
+"""Box step: the filters of system calls that are put on checks. Pure: it makes bytes.
 
 It refuses the calls that flatpak, the best known user of bubblewrap, refuses its applications
 (``setup_seccomp`` in https://github.com/flatpak/flatpak/blob/main/common/flatpak-run.c): interfaces of the
@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from farm_workers.box.launch import ITSELF
 
 #: Calls that are refused, with the error they end in, and their numbers on x86-64 and arm64 (None: there is
 #: no such call). ENOSYS stands where programs know how to do without.
@@ -89,6 +91,7 @@ _SENDING = (
     (424, 424, 1),  # pidfd_send_signal
 )
 _TKILL = (200, 130)
+_BY_HANDLE = 424  # pidfd_send_signal, on each machine
 #: Signals that end a process and are no fault of its own: all deadly ones except those of a fault or a limit
 #: of the process itself (SIGABRT, SIGSEGV, SIGXCPU and the like), then those without a fixed meaning.
 _DEADLY = (1, 2, 3, 9, 10, 12, 13, 14, 15, 16, 26, 27, 29, 30)
@@ -123,6 +126,58 @@ REFUSED_IN_CELLS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "timer_create": (222, 107),
     }
 )
+#: Calls that are refused besides to a process that shares users, folders and process ids with others, because
+#: Landlock has no rule about them, or none on older kernels. They change or reveal the attributes of a file
+#: that cannot be opened, lock one that can only be read, as the farm does, or reach objects that have a
+#: number or a name and no path. The errors and numbers are given as in `REFUSED`.
+REFUSED_WHERE_SHARED: Mapping[str, tuple[int, int | None, int | None]] = MappingProxyType(
+    {
+        "chmod": (errno.EPERM, 90, None),
+        "fchmod": (errno.EPERM, 91, 52),
+        "fchmodat": (errno.EPERM, 268, 53),
+        "fchmodat2": (errno.EPERM, 452, 452),
+        "chown": (errno.EPERM, 92, None),
+        "fchown": (errno.EPERM, 93, 55),
+        "lchown": (errno.EPERM, 94, None),
+        "fchownat": (errno.EPERM, 260, 54),
+        "utime": (errno.EPERM, 132, None),
+        "utimes": (errno.EPERM, 235, None),
+        "futimesat": (errno.EPERM, 261, None),
+        "utimensat": (errno.EPERM, 280, 88),
+        "setxattr": (errno.EPERM, 188, 5),
+        "lsetxattr": (errno.EPERM, 189, 6),
+        "fsetxattr": (errno.EPERM, 190, 7),
+        "getxattr": (errno.EOPNOTSUPP, 191, 8),
+        "lgetxattr": (errno.EOPNOTSUPP, 192, 9),
+        "fgetxattr": (errno.EOPNOTSUPP, 193, 10),
+        "listxattr": (errno.EOPNOTSUPP, 194, 11),
+        "llistxattr": (errno.EOPNOTSUPP, 195, 12),
+        "flistxattr": (errno.EOPNOTSUPP, 196, 13),
+        "removexattr": (errno.EPERM, 197, 14),
+        "lremovexattr": (errno.EPERM, 198, 15),
+        "fremovexattr": (errno.EPERM, 199, 16),
+        "truncate": (errno.EPERM, 76, 45),
+        "openat2": (errno.ENOSYS, 437, 437),  # its flags are in memory
+        "flock": (errno.EPERM, 73, 32),
+        "inotify_init": (errno.EPERM, 253, None),
+        "inotify_init1": (errno.EPERM, 294, 26),
+        "connect": (errno.EPERM, 42, 203),
+        "bind": (errno.EPERM, 49, 200),
+        "shmat": (errno.EPERM, 30, 196),
+        "shmctl": (errno.EPERM, 31, 195),
+        "msgsnd": (errno.EPERM, 69, 189),
+        "msgrcv": (errno.EPERM, 70, 188),
+        "msgctl": (errno.EPERM, 71, 187),
+        "semop": (errno.EPERM, 65, 193),
+        "semtimedop": (errno.EPERM, 220, 192),
+        "semctl": (errno.EPERM, 66, 191),
+        "mq_unlink": (errno.EPERM, 241, 181),
+        "statmount": (errno.ENOSYS, 457, 457),
+        "listmount": (errno.ENOSYS, 458, 458),
+    }
+)
+#: The first call that is not known here: newer ones may reach what the others are kept from.
+_FIRST_UNKNOWN = 463
 #: Calls by which a trusted process, the image of a header, makes the cells of its children.
 FOR_CELLS = frozenset({"unshare", "setns", "mount", "umount2", "pivot_root"})
 
@@ -139,6 +194,8 @@ class Architecture:
     clone: int
     fcntl: int
     ioctl: int
+    open: int | None
+    openat: int
     prctl: int
     prlimit: int
     setrlimit: int
@@ -156,6 +213,8 @@ MACHINES: Mapping[str, Architecture] = MappingProxyType(
             clone=56,
             fcntl=72,
             ioctl=16,
+            open=2,
+            openat=257,
             prctl=157,
             prlimit=302,
             setrlimit=160,
@@ -168,6 +227,8 @@ MACHINES: Mapping[str, Architecture] = MappingProxyType(
             clone=220,
             fcntl=25,
             ioctl=29,
+            open=None,
+            openat=56,
             prctl=167,
             prlimit=261,
             setrlimit=164,
@@ -184,9 +245,17 @@ _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
 #: F_SETSIG, F_SETOWN and F_SETOWN_EX of <asm-generic/fcntl.h>, F_SETLEASE and F_NOTIFY of <linux/fcntl.h>:
 #: the kernel sends SIGIO, or a signal of the caller's choice, to a process of the caller's choice.
 _SENDS_LATER = (10, 8, 15, 1024, 1026)
+#: F_SETLK, F_SETLKW of <asm-generic/fcntl.h>, F_OFD_SETLK and F_OFD_SETLKW of the same.
+_LOCKS = (6, 7, 37, 38)
+#: O_ACCMODE and O_TRUNC of <asm-generic/fcntl.h>. With both bits of the former a file is opened neither for
+#: reading nor for writing, and Landlock asks for no right.
+_ACCESS, _TRUNCATES = 0o3, 0o1000
 _PROCESSOR_TIME = 0  # RLIMIT_CPU of <asm-generic/resource.h>: past the hard limit the kernel sends SIGKILL
 #: Calls that feed a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
+#: The requests to a file that are left where files are shared: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO,
+#: FIONCLEX and FIOCLEX of <asm-generic/ioctls.h>. Others change a file that is only open for reading.
+_HARMLESS_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 
 # <linux/filter.h>: load a word, compare, mask, return. <linux/seccomp.h>: return values, and struct
 # seccomp_data.
@@ -203,6 +272,9 @@ def filter_for(
     in_cell: bool = False,
     image: int | None = None,
     sockets: bool = True,
+    shared: bool = False,
+    alone: bool = False,
+    holder: bool = False,
 ) -> bytes | None:
     """Return the filter for a machine as ``uname -m`` names it; None if its calls are not known.
 
@@ -214,6 +286,11 @@ def filter_for(
     It can neither choose which process adopts its orphans nor change limits, priority, cores or memory of
     another process. `image` is the process id of the image that forks it, where both are in one cell: it can
     send that process no signal at all.
+
+    `shared` is for a process that only Landlock separates from others (`farm_workers.box.landlock`): it can
+    make no socket, lock nothing, and change nothing about a file but its content. With `alone` it can send
+    signals only to the process whose id replaces `ITSELF` in the filter; without, Landlock must see to that.
+    A `holder` of a session opens its forks' process ids.
     """
     here = MACHINES.get(machine)
     if here is None:
@@ -221,19 +298,16 @@ def filter_for(
     program = [(_LOAD, 0, 0, _AUDIT), (_IS, 1, 0, here.audit), _give(_KILL_PROCESS), (_LOAD, 0, 0, _NUMBER)]
     if here.foreign_from is not None:
         program += _when(_AT_LEAST, here.foreign_from, errno.ENOSYS)
-    for name, refused in REFUSED.items():
-        number = refused[here.place]
-        if number is not None and not (trusted and name in FOR_CELLS):
-            program += _when(_IS, number, refused[0])
-    if not trusted:
-        flags = _CLONE_NEWUSER | _CLONE_PARENT  # no process would reap a sibling
-        program += _only(here.clone, _ARGUMENTS[0], _when(_HAS, flags, errno.EPERM))
-    program += _only(
-        here.ioctl, _ARGUMENTS[1], [i for r in _TERMINAL_REQUESTS for i in _when(_IS, r, errno.EPERM)]
-    )
-    allowed = SOCKET_FAMILIES if sockets and not in_cell else ()
+    program += _of_everybody(here, trusted=trusted)
+    if shared:
+        program += _where_shared(here)
+    allowed = SOCKET_FAMILIES if sockets and not in_cell and not shared else ()
     families = [i for family in allowed for i in ((_IS, 0, 1, family), _give(_ALLOW))]
     program += _only(here.socket, _ARGUMENTS[0], [*families, _give(_ERROR | errno.EAFNOSUPPORT)])
+    if in_cell or shared:
+        program += _apart(here, kept={"pidfd_open"} if holder else set())
+    if alone:
+        program += _only_to_itself(here)
     if in_cell:
         program += _of_a_cell(here)
     if image is not None:
@@ -242,19 +316,68 @@ def filter_for(
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def _of_a_cell(here: Architecture) -> list[_Instruction]:
+def _of_everybody(here: Architecture, *, trusted: bool) -> list[_Instruction]:
     program: list[_Instruction] = []
-    for refused_here in REFUSED_IN_CELLS.values():
-        program += _when(_IS, refused_here[here.place - 1], errno.EPERM)
+    for name, refused in REFUSED.items():
+        number = refused[here.place]
+        if number is not None and not (trusted and name in FOR_CELLS):
+            program += _when(_IS, number, refused[0])
+    if not trusted:
+        flags = _CLONE_NEWUSER | _CLONE_PARENT  # no process would reap a sibling
+        program += _only(here.clone, _ARGUMENTS[0], _when(_HAS, flags, errno.EPERM))
+    requests = [i for request in _TERMINAL_REQUESTS for i in _when(_IS, request, errno.EPERM)]
+    return program + _only(here.ioctl, _ARGUMENTS[1], requests)
+
+
+def _apart(here: Architecture, kept: Set[str]) -> list[_Instruction]:
+    """Refuse calls that act on other processes of the same user, or have the kernel do so later."""
+    program: list[_Instruction] = []
+    for name, refused_here in REFUSED_IN_CELLS.items():
+        if name not in kept:
+            program += _when(_IS, refused_here[here.place - 1], errno.EPERM)
     refused = _give(_ERROR | errno.EPERM)
     a_usual_signal = [(_MASK, 0, 0, _EXIT_SIGNAL), (_IS, 2, 0, 0), (_IS, 1, 0, _SIGCHLD), refused]
     program += _only(here.clone, _ARGUMENTS[0], a_usual_signal)
     later = [i for command in _SENDS_LATER for i in _when(_IS, command, errno.EPERM)]
     program += _only(here.fcntl, _ARGUMENTS[1], later)
-    program += _only(here.setrlimit, _ARGUMENTS[0], _when(_IS, _PROCESSOR_TIME, errno.EPERM))
-    program += _only(here.prlimit, _ARGUMENTS[1], _when(_IS, _PROCESSOR_TIME, errno.EPERM))
     program += _only(here.prlimit, _ARGUMENTS[0], [(_IS, 1, 0, 0), refused])  # 0 is the process itself
     program += _only(here.prctl, _ARGUMENTS[0], _when(_IS, _CHILD_SUBREAPER, errno.EPERM))
+    return program
+
+
+def _where_shared(here: Architecture) -> list[_Instruction]:
+    """Refuse calls that Landlock has no rule about."""
+    program = _when(_AT_LEAST, _FIRST_UNKNOWN, errno.ENOSYS)
+    for refused in REFUSED_WHERE_SHARED.values():
+        number = refused[here.place]
+        if number is not None:
+            program += _when(_IS, number, refused[0])
+    locks = [i for command in _LOCKS for i in _when(_IS, command, errno.EPERM)]
+    program += _only(here.fcntl, _ARGUMENTS[1], locks)
+    requests = [i for request in _HARMLESS_REQUESTS for i in ((_IS, 0, 1, request), _give(_ALLOW))]
+    program += _only(here.ioctl, _ARGUMENTS[1], [*requests, _give(_ERROR | errno.EPERM)])
+    ways = [(_MASK, 0, 0, _ACCESS | _TRUNCATES), *_when(_IS, _TRUNCATES, errno.EPERM)]
+    ways += [(_MASK, 0, 0, _ACCESS), *_when(_IS, _ACCESS, errno.EPERM)]
+    program += _only(here.openat, _ARGUMENTS[2], ways)
+    return program + (_only(here.open, _ARGUMENTS[1], ways) if here.open is not None else [])
+
+
+def _only_to_itself(here: Architecture) -> list[_Instruction]:
+    """Refuse signals to other processes; a handle of a process cannot be compared with one's own id."""
+    program: list[_Instruction] = []
+    for *numbers, _ in _SENDING:
+        number = numbers[here.place - 1]
+        if number == _BY_HANDLE:
+            program += _when(_IS, number, errno.EPERM)
+        else:
+            program += _only(number, _ARGUMENTS[0], [(_IS, 1, 0, ITSELF), _give(_ERROR | errno.EPERM)])
+    return program
+
+
+def _of_a_cell(here: Architecture) -> list[_Instruction]:
+    program: list[_Instruction] = []
+    program += _only(here.setrlimit, _ARGUMENTS[0], _when(_IS, _PROCESSOR_TIME, errno.EPERM))
+    program += _only(here.prlimit, _ARGUMENTS[1], _when(_IS, _PROCESSOR_TIME, errno.EPERM))
     signals = [i for number in _DEADLY for i in ((_IS, 0, 1, number), _give(_KILL_PROCESS))]
     signals += [(_AT_LEAST, 0, 1, _FIRST_FREE), _give(_KILL_PROCESS)]
     signals += [i for number in _STOPPING for i in _when(_IS, number, errno.EPERM)]

@@ -52,11 +52,11 @@ class Command:
 
     It begins in an empty folder of its own, and sees exactly `environment` besides PATH, LANG, and HOME and
     TMPDIR, which name that folder. `visible`: files and folders that it may read besides the system's;
-    `writable`: one folder that it may write to, at its own path, besides its own and /tmp; its content is
-    untrusted, links to other places included. `visible` and `writable` have an effect only in namespaces. A
-    `trusted` command belongs to the farm and never runs a submission itself: it may make namespaces and
-    mounts for its children, which must give up that right. If ``limits.cpu_seconds`` is finite, a hard limit
-    of processor time backs the caller's watch. `stack_bytes` is for its main thread.
+    `writable`: one folder that it may write to, at its own path, besides its own and, in namespaces, /tmp;
+    its content is untrusted, links to other places included. Only namespaces and Landlock keep other files
+    from it. A `trusted` command belongs to the farm and never runs a submission itself: it may make
+    namespaces and mounts for its children, which must give up that right. If ``limits.cpu_seconds`` is
+    finite, a hard limit of processor time backs the caller's watch. `stack_bytes` is for its main thread.
     """
 
     words: Sequence[str]
@@ -72,9 +72,10 @@ class Command:
 class Setting:
     """The setting of a supervisor: its program and prefix, its working folder, the user of its command.
 
-    `reads_all`: that user may read all files, whatever their modes. `readable` are descriptors of such
-    files. `joins` are file descriptors of the files by which the command joins its control group; `pass_fds`
-    those that `prefix` refers to. `meanwhile` is called while the supervisor starts.
+    `reads_all`: that user may read all files, whatever their modes. `readable` are descriptors of such files.
+    `walls` are descriptors of Landlock's rules and of the filter of system calls for the command, if they
+    separate it from others. `joins` are file descriptors of the files by which the command joins its control
+    group; `pass_fds` those that `prefix` refers to. `meanwhile` is called while the supervisor starts.
     """
 
     program: Sequence[str]
@@ -84,6 +85,7 @@ class Setting:
     reads_all: bool = False
     stack_bytes: int = launch.STACK_BYTES
     readable: ReadablePaths = NO_PATHS
+    walls: Sequence[int] = ()
     joins: Sequence[int] = ()
     pass_fds: Sequence[int] = ()
     meanwhile: Callable[[], None] | None = None
@@ -121,7 +123,7 @@ class BoxSupervisor:
                 stderr=subprocess.PIPE,
                 cwd=setting.folder,
                 env=command.environment,
-                pass_fds=(theirs.fileno(), *setting.joins, *setting.pass_fds),
+                pass_fds=(theirs.fileno(), *setting.joins, *setting.walls, *setting.pass_fds),
                 start_new_session=True,
                 bufsize=0,
             )
@@ -223,6 +225,7 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
     numbers = (
         box,
         ",".join(map(str, setting.joins)) or "-",
+        ",".join(map(str, setting.walls)) or "-",
         -1 if setting.user is None else setting.user,
         int(setting.reads_all),
         # A second line of defence: the box notices the limit first.

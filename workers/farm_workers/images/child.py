@@ -58,15 +58,17 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 class Surroundings:
     """The surroundings of an image's forks.
 
-    `namespaces`: whether the image may make any; `workshop` is the folder in which a fork makes its own
-    folder instead, None if the worker passes one; `user` is the user of a check, -1 to keep the present one;
-    `parent` is the parent of a fork while the image lives. `check_calls`, `seal_calls`, `native_calls` (of a
-    seal that evaluates terms in forks of itself) and `image_calls` (of an image that reads a context) are
-    filters, None on a machine whose calls are not known. `kept` are the image's own descriptors, which its
-    library expects to stay open; `data_bytes` is the memory that it has reserved.
+    `namespaces`: whether the image may make any; `walls`: whether the worker passes Landlock's rules;
+    `workshop` is the folder in which a fork makes its own folder, None if the worker passes one; `user` is
+    the user of a check, -1 to keep the present one; `parent` is the parent of a fork while the image lives.
+    `check_calls`, `seal_calls`, `native_calls` (of a seal that evaluates terms in forks of itself) and
+    `image_calls` (of an image that reads a context) are filters, None on a machine whose calls are not known.
+    `kept` are the image's own descriptors, which its library expects to stay open; `data_bytes` is the memory
+    that it has reserved.
     """
 
     namespaces: bool
+    walls: bool
     workshop: str | None
     user: int
     parent: int
@@ -198,6 +200,8 @@ def _given_up(place: Surroundings, files: Sequence[int], folder: int, *, spared:
     if not place.namespaces:
         os.environ["HOME"] = os.environ["TMPDIR"] = os.getcwd()  # noqa: PTH109
     asked = read(files[protocol.REQUEST])
+    if place.walls:
+        launch.restrict(files[protocol.RULES])
     take_descriptors(files, place.kept, *filter(None, [spared]))
     os.setsid()
     return asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from farm_workers.box import launch
 from farm_workers.images.process import require
 
 # From <linux/seccomp.h>, and the call's number on each machine whose filters are known.
@@ -30,4 +31,5 @@ class Filter:
 
     def take(self) -> None:
         """Install it, for good, in all threads. Raises OSError."""
+        self._calls.raw = launch.of_this_process(self._calls.raw)
         require(_LIBC.syscall(*self._words), "seccomp")

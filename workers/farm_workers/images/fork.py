@@ -63,11 +63,13 @@ class Fork(Measured):
         isolation: Isolation,
         limits: Limits,
         files: Sequence[int] = (),
+        visible: Sequence[Path] = (),
     ) -> None:
         """Have an image fork for an order, and wait until the fork is at its gate.
 
         The fork reads `request` and its limits there; `files` are a seal's module, challenge and output file,
-        or a module and the socket of an image, which stay the caller's. Raises ImageGone and BoxFailed.
+        or a module and the socket of an image, which stay the caller's. `visible` are the paths that a check
+        may read. Raises ImageGone and BoxFailed.
         """
         self._what, self._isolation = what, isolation
         super().__init__(limits)
@@ -80,17 +82,18 @@ class Fork(Measured):
         with contextlib.ExitStack() as undo:
             undo.callback(self._files.close)
             try:
-                self._start(send, {**request, **_bounds(limits)}, files)
+                self._start(send, {**request, **_bounds(limits)}, files, visible)
             except OSError as error:
                 raise BoxFailed(f"{type(error).__name__}: {error}") from error
             undo.pop_all()
 
-    def _start(self, send: Send, request: Mapping[str, object], files: Sequence[int]) -> None:
+    def _start(
+        self, send: Send, request: Mapping[str, object], files: Sequence[int], visible: Sequence[Path]
+    ) -> None:
         self._group = None
         if self._isolation.groups is not None:
             self._group = self._isolation.groups.lend(self._limits)
             self._files.callback(self._isolation.groups.give_back, self._group)
-        rest = [*([self._workplace()] if self._what in protocol.IN_CELLS else []), *files]
         self._socket, theirs = socket_pair()
         self._files.enter_context(self._socket)
         self._files.callback(self._close_handle)
@@ -103,8 +106,9 @@ class Fork(Measured):
             self.stdout, stdout = self._pipe(given)
             self.stderr, stderr = self._pipe(given)
             doors = self._group.doors() if self._group else []
+            place = self._workplace(given, visible) if self._what in protocol.IN_CELLS else []
             try:
-                send(self._what, [theirs.fileno(), asked, stdout, stderr, *rest, *doors])
+                send(self._what, [theirs.fileno(), asked, stdout, stderr, *place, *files, *doors])
             except OSError as error:
                 raise ImageGone(str(error)) from error
         self._wait_until_ready()
@@ -116,17 +120,20 @@ class Fork(Measured):
         os.set_blocking(reading, False)
         return reading, writing
 
-    def _workplace(self) -> int:
-        """Return the folder of a check; a check with its own mounts makes it there."""
+    def _workplace(self, given: contextlib.ExitStack, visible: Sequence[Path]) -> list[int]:
+        """Return the folder of a check and its rules; a check with its own mounts makes the folder there."""
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        given.callback(os.close, nothing)
         if self._isolation.namespaces:
-            path = Path(os.devnull)
-        else:
-            path = self._place = self._files.enter_context(fresh_folder(self._isolation.folder))
-            if (user := user_of_checks(self._isolation)) >= 0:
-                os.chown(path, user, user)
+            return [nothing, nothing]
+        path = self._place = self._files.enter_context(fresh_folder(self._isolation.folder))
+        if (user := user_of_checks(self._isolation)) >= 0:
+            os.chown(path, user, user)
         folder = os.open(path, os.O_RDONLY)
-        self._files.callback(os.close, folder)
-        return folder
+        given.callback(os.close, folder)
+        if self._isolation.walls is None:
+            return [folder, nothing]
+        return [folder, given.enter_context(self._isolation.walls.rules(visible, [path]))]
 
     def _wait_until_ready(self) -> None:
         self._socket.settimeout(_START_SECONDS)
@@ -277,6 +284,15 @@ def user_of_checks(isolation: Isolation) -> int:
         user = isolation.namespaces.checks.user
         return -1 if user is None else user
     return -1 if isolation.user is None else isolation.user
+
+
+def place_of_forks(isolation: Isolation) -> str:
+    """Return the kind of place that an image's forks have."""
+    if isolation.namespaces is not None:
+        return protocol.CELLS
+    if isolation.walls is None:
+        return protocol.FOLDERS
+    return protocol.SCOPES if isolation.walls.scopes else protocol.WALLS
 
 
 def _why(said: bytes) -> str:

@@ -29,7 +29,7 @@ from farm_workers.box.sockets import socket_pair
 from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 from farm_workers.images import protocol
-from farm_workers.images.fork import Fork, ImageGone, user_of_checks
+from farm_workers.images.fork import Fork, ImageGone, place_of_forks, user_of_checks
 from farm_workers.images.recipe import Recipe
 from farm_workers.metrics import events
 
@@ -74,8 +74,9 @@ class ImageDied(NoImage):
 class Image:
     """One image; thread-safe. It lives until it is closed, and dies with this process.
 
-    `memory_kib` is its private memory when it was ready, 0 before that. `turn` is a lock, held during a fork
-    of an image that can have only one at a time.
+    `memory_kib` is its private memory when it was ready, 0 before that. `visible` are the paths that it and
+    its forks may read besides the system's. `turn` is a lock, held during a fork of an image that can have
+    only one at a time.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Image:
         self._process: Cell | Fork | None = None
         self._socket: socket.socket | None = None
         self.memory_kib = 0
+        self.visible: Sequence[Path] = ()
         self._thread = threading.Thread(target=self._live, name="image", daemon=True)
         self._thread.start()
 
@@ -121,7 +123,14 @@ class Image:
 
     def check(self, request: Mapping[str, object], limits: Limits) -> Fork:
         """Fork for a check. Raises ImageGone and BoxFailed."""
-        fork = Fork(self._send, protocol.CHECK, request, isolation=self.isolation, limits=limits)
+        fork = Fork(
+            self._send,
+            protocol.CHECK,
+            request,
+            isolation=self.isolation,
+            limits=limits,
+            visible=self.visible,
+        )
         events.forked(self._name, "check")
         return fork
 
@@ -152,7 +161,7 @@ class Image:
         fork = partial(Fork, self._send, isolation=self.isolation)
         if not recipe.runs_code:
             with as_file(recipe.module) as module:
-                files = [module, theirs.fileno()]
+                files = [module, module, theirs.fileno()]
                 return fork(protocol.ON_MODULE, {}, limits=UNLIMITED, files=files)
         if self.isolation.namespaces is None:
             raise NoImage("without namespaces no image runs untrusted code")
@@ -160,7 +169,12 @@ class Image:
         return fork(protocol.ON_CONTEXT, asked, limits=_LIMITED, files=[theirs.fileno()])
 
     def session(self, request: Mapping[str, object], limits: Limits, theirs: socket.socket) -> Fork:
-        """Fork a session, whose socket is `theirs`. Raises ImageGone and BoxFailed."""
+        """Fork a session, whose socket is `theirs`. Raises ImageGone, NoImage and BoxFailed."""
+        if self.isolation.walls is not None and not self.isolation.walls.scopes:
+            raise NoImage(
+                "this Linux is older than 6.12: without namespaces it cannot keep a session from signalling "
+                "other processes; use Linux 6.12 or newer, or a machine with namespaces"
+            )
         fork = Fork(
             self._send,
             protocol.SESSION,
@@ -168,6 +182,7 @@ class Image:
             isolation=self.isolation,
             limits=limits,
             files=[theirs.fileno()],
+            visible=self.visible,
         )
         events.forked(self._name, "session")
         return fork
@@ -277,7 +292,9 @@ def in_box(command: Callable[[], Command]) -> Source:
     """Return the source of an image in its own box, which runs `command()`; that may raise NoImage."""
 
     def begun(image: Image, theirs: socket.socket, files: contextlib.ExitStack) -> Cell:
-        cell = Cell(command(), isolation=image.isolation, stdin=theirs.fileno())
+        held = command()
+        image.visible = held.visible
+        cell = Cell(held, isolation=image.isolation, stdin=theirs.fileno())
         files.callback(cell.close)
         return cell
 
@@ -306,8 +323,8 @@ def forked_from(
 
 
 def words(isolation: Isolation) -> list[str]:
-    """Return the arguments of an image: the kind of its forks' folders, and the user of a check."""
-    return ["cells" if isolation.namespaces else "folders", str(user_of_checks(isolation))]
+    """Return the arguments of an image: the kind of its forks' places, and the user of a check."""
+    return [place_of_forks(isolation), str(user_of_checks(isolation))]
 
 
 def lean_image(environment: LeanEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:

@@ -29,17 +29,21 @@ READY, GO, FAILED = b"ready", b"go", b"failed: "
 KERNEL_ASKED = b"\n"
 MOST_BYTES, MOST_FILES = 1 << 16, 16
 
+#: The kinds of a fork's place: a cell with namespaces of its own; or a folder that the worker passes, with
+#: Landlock's rules that refuse signals to others, with those of older kernels, or without any.
+CELLS, SCOPES, WALLS, FOLDERS = "cells", "scopes", "walls", "folders"
+
 #: The descriptors of an order, in this order; those behind them are files by which a fork joins its control
 #: group.
-SOCKET, REQUEST, STDOUT, STDERR, FOLDER = range(5)
+SOCKET, REQUEST, STDOUT, STDERR, FOLDER, RULES = range(6)
 #: For a seal, the module, the challenge, the module of a program with a hole and the file that the sealed
 #: module is written to stand where a check has its folder. The request says which of the last three are
 #: meant; any file may be in the place of another.
-#: A task, which only computes, has none of these. An image has its own socket to the worker behind its folder
-#: or its module.
+#: A task, which only computes, has none of these. Behind the folder of a cell are Landlock's rules for it, or
+#: /dev/null. An image has its own socket to the worker behind those, or behind its module, which comes twice.
 MODULE, CHALLENGE, PARENT, SEALED = 4, 5, 6, 7
-IMAGE = 5
-FIRST_DOOR = {CHECK: 5, SEAL: 8, TASK: 4, ON_CONTEXT: 6, ON_MODULE: 6, SESSION: 6}
+IMAGE = 6
+FIRST_DOOR = {CHECK: 6, SEAL: 8, TASK: 4, ON_CONTEXT: 7, ON_MODULE: 7, SESSION: 7}
 
 #: The parts of its module that a check writes: all; the constants that the context does not declare; the
 #: same, and the context's own module.

@@ -3,8 +3,8 @@
 It is started as ``python -I -S -c "...; from farm_workers.images.serve import main; main()" WHERE USER
 WAY DESCRIPTION LIBRARY OPTION...`` in a box, with one end of a socket as its standard input (see
 `farm_workers.images.protocol`). Text and limits of a check are read by its fork and never here: everything in
-this process is in every later fork. WHERE is the kind of a fork's place: `CELLS` with namespaces of their
-own, or `FOLDERS` that the worker passes.
+this process is in every later fork. WHERE is the kind of a fork's place: one of `CELLS`, `SCOPES`, `WALLS`
+and `FOLDERS` of `farm_workers.images.protocol`.
 
 A fork may be an image itself, which continues from the header: one that reads a context has the rights and
 the cell of a check, and forks for one check after the other in there; one that has a context's module checked
@@ -67,10 +67,6 @@ _SEALS = 10
 _KEEPERS = 4
 
 
-#: The kind of a fork's place.
-CELLS, FOLDERS = "cells", "folders"
-
-
 class CannotFork(Exception):
     """The image has a resource that its forks would share with it."""
 
@@ -84,7 +80,7 @@ def main() -> NoReturn:
     where, user, way, description, library, *options = sys.argv[1:]
     # libuv's rings would be memory that is shared with every fork, and writable there.
     os.environ["UV_USE_IO_URING"] = "0"
-    worker, keepers = begin(namespaces=where == CELLS)
+    worker, keepers = begin(namespaces=where == protocol.CELLS)
     try:
         frontend = loaded(Path(library), options, described(description), ways(way))
         compiler, kernel = _ready(recipe_of(worker).decode("utf-8", "surrogatepass"), frontend)
@@ -102,7 +98,7 @@ def main() -> NoReturn:
             return _take_in(frontend, compiler, kernel, place, files)
         return seal_in(frontend, compiler, kernel, place, files)
 
-    serve(worker, keepers, work, user=int(user), has_mounts=where == CELLS)
+    serve(worker, keepers, work, user=int(user), where=where)
 
 
 def _read_on(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> int:
@@ -121,6 +117,7 @@ def _read_on(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> i
     own = replace(
         place,
         namespaces=False,
+        walls=False,
         workshop=str(workshop.folder),
         user=-1,
         parent=os.getpid(),
@@ -188,17 +185,16 @@ def give_up(worker: socket.socket, error: Exception) -> NoReturn:
     os._exit(1)
 
 
-def serve(
-    worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, has_mounts: bool
-) -> NoReturn:
+def serve(worker: socket.socket, keepers: Keepers | None, work: Work, *, user: int, where: str) -> NoReturn:
     """Fork for every order until the worker closes its socket; each fork does the work and ends.
 
-    With `has_mounts` this process has its own mounts, and hides other processes and terminals from its forks.
+    `where` is the kind of their places. In namespaces this process has its own mounts, and hides other
+    processes and terminals from its forks.
     """
     settle()
     try:
-        place = place_of(worker, keepers, user=user)
-        if has_mounts:
+        place = place_of(worker, keepers, user=user, where=where)
+        if where == protocol.CELLS:
             clear_away()
     except (CannotFork, OSError) as error:
         give_up(worker, error)
@@ -308,18 +304,22 @@ class Workshop:
                 yield from self._below(path, opening=opening)
 
 
-def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int) -> Surroundings:
+def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int, where: str) -> Surroundings:
     """Return the surroundings of cells. Raises CannotFork if they would share something writable."""
     machine = platform.machine()
     own = {worker.fileno()} | (keepers.descriptors if keepers else frozenset())
+    walls, alone = where in (protocol.SCOPES, protocol.WALLS), where == protocol.WALLS
+    check_calls = seccomp.filter_for(machine, in_cell=True, shared=walls, alone=alone)
+    image_calls = seccomp.filter_for(machine, sockets=False, shared=walls, alone=alone, holder=not alone)
     return Surroundings(
         namespaces=keepers is not None,
+        walls=walls,
         user=user,
         parent=0 if keepers else os.getpid(),
-        check_calls=_filter(seccomp.filter_for(machine, in_cell=True)),
+        check_calls=_filter(check_calls),
         seal_calls=_filter(seccomp.only_computing(machine)),
         native_calls=_filter(seccomp.only_computing(machine, forks=True)),
-        image_calls=_filter(seccomp.filter_for(machine, sockets=False)),
+        image_calls=_filter(image_calls),
         workshop=None,
         kept=_librarys_descriptors(own),
         data_bytes=_data_bytes(),

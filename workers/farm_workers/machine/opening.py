@@ -25,7 +25,7 @@ from farm_workers.machine.judges import Judges, judges
 from farm_workers.systems.lean.judge import LeanJudge
 
 #: The least isolation that a worker accepts unless the settings name one: other users rely on its verdicts.
-OF_A_WORKER = "bwrap"
+OF_A_WORKER = "landlock"
 #: The weakest isolation: enough for a user's own checks, and for the local worker that the farm starts.
 ANY = "rlimit"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from farm_workers.images.child import Surroundings, confined
-from farm_workers.images.protocol import Asked
-from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
+from farm_workers.images.protocol import CELLS, Asked
+from farm_workers.images.serve import begin, give_up, recipe_of, serve
 from farm_workers.systems.hol_light.ocaml import OCamlError, Runtime
 
 #: Warm-up: forks inherit the tables that the judge builds at its first tactics.
@@ -52,7 +52,7 @@ def main() -> NoReturn:
                 keepers,
                 lambda _what, place, files: _judge_in(runtime, place, files),
                 user=int(user),
-                has_mounts=where == CELLS,
+                where=where,
             )
 
         runtime.run(script, loaded)

@@ -16,7 +16,7 @@ from typing import NoReturn, cast
 
 from farm_workers.images import protocol
 from farm_workers.images.child import Surroundings, at_the_gate, limit, read, take_descriptors
-from farm_workers.images.serve import CELLS, begin, give_up, recipe_of, serve
+from farm_workers.images.serve import begin, give_up, recipe_of, serve
 from farm_workers.systems.metamath.block import examine
 from farm_workers.systems.metamath.canaries import canaries
 from farm_workers.systems.metamath.database import Database, MalformedText
@@ -37,7 +37,7 @@ def main() -> NoReturn:
     def work(_what: bytes, place: Surroundings, files: Sequence[int]) -> int:
         return _work(database, place, files)
 
-    serve(worker, None, work, user=int(user), has_mounts=where == CELLS)
+    serve(worker, None, work, user=int(user), where=where)
 
 
 def _work(database: Database, place: Surroundings, files: Sequence[int]) -> int:
