@@ -27,8 +27,8 @@ class Challenge:
 
     Only the compiled program has the full name, because the header may open a namespace. The program begins
     with the dataset's context up to `context_end`, 0 without one. `beyond` is text of the farm's own below it
-    that Lean has to elaborate, such as an expected answer. The negation of a dataset's statement, which stands
-    above it with `sorry`, begins at the offset `negates`; that is 0 for any other challenge.
+    that Lean has to elaborate, such as an expected answer. The negation of a dataset's statement,
+    which stands above it with `sorry`, begins at the offset `negates`; that is 0 for any other challenge.
     """
 
     program: str

@@ -218,6 +218,7 @@ def print_summary(run: StoredRun, summary: Summary) -> None:
         *_holed_words(summary.holed),
         f"{judged} of {count(tally.total, 'line')} judged; "
         f"{solved.problems_solved} of {count(solved.problems, 'problem')} solved.",
+        *_contested_words(summary.contested),
         *_forgeable_words(summary.forgeable),
     ]
     for sentence in words:
@@ -274,6 +275,13 @@ def _holed_words(holed: Mapping[str, int]) -> Iterator[str]:
         holes = ", ".join(known.id for known in advisories(toolchain) or ())
         proved = f"Of the proved lines, {count(lines, 'line')}"
         yield f"{proved}: the kernel of {visible(toolchain)} has known holes ({holes})."
+
+
+def _contested_words(verdicts: int) -> Iterator[str]:
+    """Yield the number of verdicts whose contrary somebody else proved."""
+    if verdicts:
+        is_are = "is" if verdicts == 1 else "are"
+        yield f"{count(verdicts, 'verdict')} {is_are} contested: a line of another key proves the contrary."
 
 
 def _forgeable_words(verdicts: int) -> Iterator[str]:

@@ -61,6 +61,11 @@ HINTS: Mapping[str | None, str] = {
     "forbidden": "The proof uses a tactic or a theorem that is forbidden here: find another way.",
     "native_decide": "Compiled code is not trusted here: use decide, or a proof.",
 }
+#: What a result says of a verdict whose contrary somebody else proved.
+CONTESTED = (
+    "Somebody else proved the contrary in the same environment: the header or context is inconsistent, or "
+    "the farm is wrong. The operators have been told."
+)
 _LACKS = {
     "audit": "no kernel checked it again; only the compiled module was audited",
     "lean": "only Lean's own messages were read",

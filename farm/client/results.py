@@ -204,7 +204,7 @@ class Result:
     ``running``, ``done``, ``cancelled``, or ``unknown`` if the service did not answer. `error_kind` is the
     kind of the error that `detail` names; `parts`, `declarations` and `feedback` are there if the call asked
     for them. `answers` are the definitions that the statement leaves open and a proof gives. `stated` are the
-    facts of a statement that was examined alone.
+    facts of a statement that was examined alone. `contested` says that somebody else proved the contrary.
     """
 
     index: int
@@ -234,6 +234,7 @@ class Result:
     error_kind: str | None = None
     feedback: Feedback | None = None
     stated: Stated | None = None
+    contested: bool = False
 
     @property
     def proved(self) -> bool:
@@ -282,6 +283,7 @@ class Result:
         lines = [f"{self.verdict or self.status} ({self.reason or 'no reason'}): {self._meaning}"]
         lines += [text for text in (self.detail, self.waits_for) if text]
         lines += map(explaining.lack, self.weaker)
+        lines += [explaining.CONTESTED] if self.contested else []
         if (judge := self.provenance) is not None:
             lines.append(
                 f"It was judged by {judge.toolchain} in the environment {judge.environment}, "

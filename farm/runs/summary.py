@@ -12,13 +12,15 @@ from farm.store.queries import Queries, Solved, StoredRun, Tally
 class Summary:
     """The progress of a run, and the worth of its verdicts.
 
-    `forgeable` counts verdicts that a proof could forge, `brought` lines whose program is the user's own
+    `forgeable` counts verdicts that a proof could forge, `contested` those whose contrary another key proved,
+    `brought` lines whose program is the user's own
     `predicted_proof`, and `holed`, by toolchain, lines that a kernel with known holes proved.
     """
 
     tally: Tally
     solved: Solved
     forgeable: int
+    contested: int
     brought: int
     holed: Mapping[str, int]
 
@@ -29,6 +31,7 @@ class Summary:
             tally=queries.tally(run.id),
             solved=queries.solved(run.id),
             forgeable=queries.forgeable(run.id),
+            contested=queries.contested(run.id),
             brought=queries.brought(run.id),
             holed=queries.holed(run.id),
         )

@@ -127,6 +127,7 @@ def _judged(known: Result, found: Judged, verdict: StoredVerdict, accept: Collec
         peak_memory_kib=verdict.peak_memory_kib,
         error_kind=verdict.particulars.error_kind or None,
         stated=None if audit is None or audit.stated is None else Stated(**asdict(audit.stated)),
+        contested=verdict.contested,
     )
 
 

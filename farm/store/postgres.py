@@ -27,7 +27,7 @@ from farm import place
 from farm.errors import DatabaseVersion, FarmError, ServerDown
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0024"
+SCHEMA = "0025"
 #: The revision that an empty database gets first; a database of an older one is of no release.
 _FIRST = "0014"
 

@@ -501,6 +501,17 @@ class Queries:
         )
         return sum(row["n"] for row in rows if is_forgeable(row["isolation"]))
 
+    def contested(self, run_id: str) -> int:
+        """Return how many verdicts of a run are contested: another key proved the contrary."""
+        (row,) = self._all(
+            """
+            SELECT count(*) AS n FROM jobs JOIN verdicts USING (check_id)
+            WHERE run_id = :run AND cancelled IS NULL AND contested
+            """,
+            run=run_id,
+        )
+        return int(row["n"])
+
     def manifests(self, run_id: str) -> list[StoredManifest]:
         """Return the manifests of a run in their order."""
         rows = self._all("SELECT * FROM manifests WHERE run_id = :run ORDER BY number", run=run_id)

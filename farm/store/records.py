@@ -39,17 +39,18 @@ SHOWN_STATUS = """
 # the planner, whatever it assumes about the tables' sizes, from hashing a whole table.
 _JUDGED = """
     SELECT jobs.run_id, jobs.manifest, jobs.line, name, group_name, {shown},
-           cancelled, shared, attempt, environment, tier,
+           cancelled, with_own, attempt, environment, tier,
            (SELECT source FROM programs WHERE sha256 = counted LIMIT 1), counted,
            CASE preamble WHEN 'farm' THEN fallback_segments WHEN 'restated' THEN restated_segments
                          ELSE segments END::text, warnings::text, verdict.*
     FROM {lines}
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
+    CROSS JOIN LATERAL (SELECT {shared} AS with_own) AS sharing
     LEFT JOIN LATERAL (
         SELECT verdict, reason, detail, messages::text, hits::text, audit::text, verdicts.goals::text,
                statement, trusts, verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
                isolation, verdicts.environment_digest, toolchain, verdicts.checker_version, preamble,
-               trace_id, facts::text
+               CASE WHEN with_own = jobs.shared THEN trace_id END, facts::text, contested
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     CROSS JOIN LATERAL (
@@ -58,8 +59,20 @@ _JUDGED = """
     ) AS program
     {where}
 """
+# No key is told that another one had the same text. Of very many equal lines only some are looked at.
+_SHARED_WITH_OWN = """
+    jobs.shared AND EXISTS (
+        SELECT FROM (
+            SELECT run_id, line FROM jobs AS equal WHERE equal.check_id = jobs.check_id LIMIT 1000
+        ) AS earlier
+        JOIN LATERAL (SELECT * FROM runs WHERE id = earlier.run_id LIMIT 1) AS theirs ON true
+        JOIN LATERAL (SELECT * FROM runs WHERE id = jobs.run_id LIMIT 1) AS ours ON true
+        WHERE theirs.owner IS NOT DISTINCT FROM ours.owner
+          AND (theirs.created_at, theirs.id, earlier.line) < (ours.created_at, ours.id, jobs.line))
+"""
 _OF_A_MANIFEST = _JUDGED.format(
     shown=SHOWN_STATUS,
+    shared="jobs.shared",
     lines="jobs",
     where="""
         WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND line BETWEEN %(first)s AND %(last)s
@@ -68,6 +81,7 @@ _OF_A_MANIFEST = _JUDGED.format(
 )
 _OF_LINES = _JUDGED.format(
     shown=SHOWN_STATUS,
+    shared=_SHARED_WITH_OWN,
     lines="""
         unnest(CAST(%(runs)s AS text[]), CAST(%(manifests)s AS integer[]), CAST(%(lines)s AS integer[]))
             WITH ORDINALITY AS wanted (run, part, nth, place)
@@ -108,9 +122,11 @@ class StoredVerdict(NamedTuple):
     toolchain: str
     checker_version: str
     preamble: str | None
-    #: Of the trace in which the check was carried out; None where it was not traced.
+    #: Of the trace in which the check was carried out; None where it was not traced, or traced for others.
     trace_id: str | None
     facts_json: str | None
+    #: Whether a line of another key proved the contrary.
+    contested: bool = False
 
     @property
     def particulars(self) -> Particulars:

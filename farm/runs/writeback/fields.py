@@ -10,6 +10,7 @@ from typing import Any
 from farm.assembly.segments import LineMap
 from farm.documents import encoded
 from farm.judging.advisories import advisories
+from farm.judging.audit import Audit
 from farm.judging.forgeable import is_forgeable
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.records import Judged, StoredVerdict, parsed
@@ -50,7 +51,7 @@ def fields(
             "uses_choice": audit and audit.uses_choice,
             "module_sha256": audit and audit.module_sha256,
             "sealed_sha256": audit and audit.sealed_sha256,
-            "audit": audit and encoded(audit),
+            "audit": audit and _audit(audit),
             "warnings": [
                 {"code": code, "field": origin, "line": line, "column": column}
                 for code, origin, line, column in job.warnings
@@ -60,6 +61,11 @@ def fields(
             "run_id": marking.run_id,
         },
     }
+
+
+def _audit(audit: Audit) -> dict[str, object]:
+    """Return the fields of an audit, without what the farm alone compares."""
+    return {name: value for name, value in encoded(audit).items() if name != "sentence"}
 
 
 def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
@@ -75,6 +81,7 @@ def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
         "preamble": verdict.preamble,
         "isolation": verdict.isolation,
         "forgeable": is_forgeable(verdict.isolation),
+        "contested": verdict.contested,
         "toolchain": verdict.toolchain,
         "advisories": _known_holes(verdict.toolchain),
         "checker_version": verdict.checker_version,

@@ -107,6 +107,7 @@ def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
         "It was judged without namespaces, where a proof could forge verdicts.": is_forgeable(
             verdict.isolation
         ),
+        "It is contested: a line of another key proves the contrary.": verdict.contested,
         f"The kernel of {verdict.toolchain} has known holes: {holes}.": bool(holes) and job.tier == "kernel",
     }
     return [sentence for sentence, is_so in told.items() if is_so]

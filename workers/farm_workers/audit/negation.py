@@ -1,8 +1,8 @@
-"""Audit step, negations: decides whether a challenge states the negation of the statement that stands above it.
+"""Audit step, negations: decides whether a challenge states the negation of the statement above it.
 
-The farm writes a negation as text below the dataset's own, where Lean may read it as something else: variables
-that Lean includes become its hypotheses, and a notation or a macro can give each of its words another meaning.
-So the compiled types are compared.
+The farm writes a negation as text below the dataset's own, where Lean may read it as something else:
+variables that Lean includes become its hypotheses, and a notation or a macro can give each of its words
+another meaning. So the compiled types are compared.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _OTHERWISE = (
 def negation_fault(
     challenge: Module, negation: Name, stated: Name | None, foreign: Collection[Name] = ()
 ) -> ModuleFinding | None:
-    """Return what is wrong with a theorem of a challenge as the negation of the one that is `stated` above it.
+    """Return what is wrong with a challenge's theorem as the negation of the one that is `stated` above it.
 
-    None is right: its type is `Not` of the other's, for the same universes. `foreign` are constants of a
-    context above, which do not belong to the imports.
+    None stands for nothing: its type is `Not` of the other's, for the same universes. `foreign` are constants
+    of a context above, which do not belong to the imports.
     """
     ours = challenge.constant(negation)
     theirs = None if stated is None else challenge.constant(stated)

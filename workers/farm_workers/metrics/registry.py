@@ -136,6 +136,7 @@ class Metrics:
             self.forks: ("check", "seal", "session"),
             self.steps: STEP_OUTCOMES,
             self.canaries: ("passed", "failed"),
+            self.contradictions: ("lean", "other"),
         }
         for counter, words in known.items():
             for word in words:
