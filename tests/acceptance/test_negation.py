@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 from farm.assembly.challenge import challenge_to
-from farm.assembly.negation import negated_by, negation_of
+from farm.assembly.negation import begin_of_negation, negation_of
 from farm.judging.assurance import Assurance
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, judge
@@ -166,6 +167,8 @@ def test_a_challenge_and_that_of_its_negation_determine_each_other(statement: st
     stated, negation = challenge_to(header, statement, above), negation_of(header, statement, above)
     assert stated
     assert negation
-    assert negation.challenge == challenge_to("", negation.formal_statement, negation.context)
-    assert negated_by(negation.challenge.program) == stated.program
-    assert negated_by(stated.program) is None
+    plain = challenge_to("", negation.formal_statement, negation.context)
+    assert replace(negation.challenge, negates=0) == plain
+    program = negation.challenge.program
+    assert program[: begin_of_negation(program)] == stated.program
+    assert negation.challenge.negates == len(stated.program)
