@@ -30,7 +30,7 @@ class Admitted(Enum):
 
 
 def admitted_by(reading: Reading, constant: Constant) -> Admitted:
-    """Return what the values of a constant admit, besides the types of the variables with which they begin."""
+    """Return what a constant's values admit, besides the types of the variables with which they begin."""
     type_, *values = map(reading.expression, constant.expressions())
     shapes, found = _Shapes(reading), Admitted.NOTHING
     for value in values:
@@ -153,7 +153,7 @@ class _Proof:
         return not is_sorry(node) and not (node[0] == APP and is_sorry(self._nodes[node[1]]))  # type: ignore[index]
 
     def _form(self, root: int, depth: int) -> int:
-        """Return a number for a term, the same for terms that are equal up to the names of shared variables."""
+        """Return a number for a term, the same wherever the term stands below the shared variables."""
         todo = [self._key(root, depth)]
         while todo:
             number, at = todo[-1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from farm_workers.audit.admitted import Admitted, admitted_by
 from farm_workers.audit.answer_forms import faults
+from farm_workers.audit.answer_texts import answers_of
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
@@ -307,7 +308,7 @@ def _missing(case: _Case, target: Name) -> ModuleFinding:
 def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], reach: _Reach) -> Findings:
     module = case.submission
     extensions = {} if module.is_module else module.extensions()
-    given = () if case.pair is None else tuple(sorted(case.pair.given, key=shown))
+    given = () if case.pair is None else tuple(answers_of(case.pair))
     return Findings(
         target=target,
         findings=tuple(findings),
@@ -327,7 +328,9 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         permitted=tuple(sorted(reach.permitted, key=shown)),
         trusts_compiler=reach.trusts_compiler,
         answers=given,
-        believes_answer=any(map(case.rules.answers.is_free, given)) if case.rules.answers else False,
+        believes_answer=any(case.rules.answers.is_free(each.name) for each in given)
+        if case.rules.answers
+        else False,
     )
 
 
