@@ -37,6 +37,8 @@ from farm_workers.audit.terms import (
 
 #: The most characters of a value in full.
 _LONGEST = 8192
+#: The part of a name behind which Lean notes the macro that made the name.
+_MARK = "_@"
 #: The words of a binder: before the variable's type, before what it binds, and between type and value.
 _BINDERS = {LAMBDA: ("fun (", ") => "), PI: ("∀ (", "), "), LET: ("let ", "; ")}
 
@@ -76,11 +78,11 @@ def _bound(reading: Reading, root: int) -> Iterator[Name]:
 
 
 def _is_plain(name: Name) -> bool:
-    """Return whether a variable's name is one that people write: a word that begins with a letter."""
-    (part, *more) = name or ("",)
-    if more or not isinstance(part, str) or not part:
+    """Return whether a variable has no name, or a word that begins with a letter, which macros may mark."""
+    first, *marks = name or ("_",)
+    if not isinstance(first, str) or not first or (marks and marks[0] != _MARK):
         return False
-    return (part[0].isalpha() or part[0] == "_") and all(c.isalnum() or c in "_'!?" for c in part)
+    return (first[0].isalpha() or first[0] == "_") and all(c.isalnum() or c in "_'!?" for c in first)
 
 
 def in_full(reading: Reading, root: int) -> str | None:
@@ -117,7 +119,8 @@ def _parts(reading: Reading, place: int, depth: int) -> list[str | tuple[int, in
     if shape == APP:
         function, arguments = applied(olean, place, _LONGEST)
         spaced = [part for each in reversed(arguments) for part in (" ", (each, depth, True))]
-        return [(function, depth, True), *spaced]
+        mark = ["@"] if olean.words[function] == CONST else []
+        return [*mark, (function, depth, True), *spaced]
     if shape == PROJECTION:
         (inner,) = parts_of(olean, place)
         field = olean.nat(olean.child(place, 1))
@@ -128,7 +131,7 @@ def _parts(reading: Reading, place: int, depth: int) -> list[str | tuple[int, in
 def _leaf(reading: Reading, place: int, shape: int, depth: int) -> str:
     olean = reading.olean
     if shape == CONST:
-        return f"@{dotted(reading.constant(place))}"
+        return dotted(reading.constant(place))
     if shape == BVAR:
         return f"x{depth - olean.nat(olean.child(place, 0))}"
     if shape == LITERAL:
