@@ -108,6 +108,7 @@ class _Proof:
         seen = set(todo)
         while todo:
             number, depth = todo.pop()
+            self._shapes.spend()
             if not self._shapes.has_sorry(number):
                 continue
             if self._is_copy(number, depth):
@@ -132,6 +133,7 @@ class _Proof:
         todo, seen = [(root, 0)], {(root, 0)}
         while todo:
             number, depth = todo.pop()
+            self._shapes.spend()
             if not self._shapes.has_sorry(number):
                 continue
             if self._is_closed(number, depth):
