@@ -118,12 +118,14 @@ class Declared:
 class Answer:
     """A definition that the statement leaves open and the answer gives: its value and type in Lean's words.
 
-    `text` and `type` are None where they could not be printed.
+    `text` and `type` are None where they could not be printed. With `text_by_submission` declarations or
+    instances of the answer decide what the text means, which is then printed in full.
     """
 
     name: str = ""
     text: str | None = None
     type: str | None = None
+    text_by_submission: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

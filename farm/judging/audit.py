@@ -58,17 +58,21 @@ class Replay:
 class Answer:
     """A definition that the statement leaves open and the submission gives: its value and its type.
 
-    Both are texts that Lean prints, None where nothing could print them.
+    Both are texts that Lean prints, None where nothing could print them. With `text_by_submission` Lean does
+    not read the text below the statement as the value: declarations or instances of the submission decide
+    what it means. Then it is printed in full, without any notation.
     """
 
     name: str
     text: str | None = None
     type: str | None = None
+    text_by_submission: bool = False
 
     @property
     def words(self) -> str:
         """The answer in one line, as a definition."""
-        return " ".join(f"{self.name} : {self.type or '?'} := {self.text or '?'}".split())
+        whose = " (text by the submission's own declarations)" if self.text_by_submission else ""
+        return " ".join(f"{self.name} : {self.type or '?'} := {self.text or '?'}{whose}".split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -99,9 +99,15 @@ PARTIAL: dict[str, tuple[str, list[Any], list[str], dict[str, str]]] = {
     ),
     "an axiom in the place of a sorry": (
         "axiom help (n : Nat) : n = n\ntheorem part : 1 = 1 := help 1\ntheorem goal : 2 = 2 := rfl\n",
-        [],
+        [("axiom", "help")],
         [],
         {"part": "refused", "goal": "proved"},
+    ),
+    "a part that is an axiom": (
+        "axiom part : 1 = 1\ntheorem goal : 2 = 2 := rfl\n",
+        [("axiom", "part")],
+        [],
+        {"part": "axiom", "goal": "proved"},
     ),
     "an axiom below the target": (
         "axiom help (n : Nat) : n = n\ntheorem part : 1 = 1 := sorry\ntheorem goal : 2 = 2 := help 2\n",

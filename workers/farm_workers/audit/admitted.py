@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import cast
 
 from farm_workers.audit.declarations import Constant
 from farm_workers.audit.kernel import SORRY
@@ -30,7 +31,7 @@ class Admitted(Enum):
 
 
 def admitted_by(reading: Reading, constant: Constant) -> Admitted:
-    """Return what the values of a constant admit, besides the types of the variables with which they begin."""
+    """Return what a constant's values admit, besides the types of the variables with which they begin."""
     type_, *values = map(reading.expression, constant.expressions())
     shapes, found = _Shapes(reading), Admitted.NOTHING
     for value in values:
@@ -70,7 +71,7 @@ class _Shapes:
 
     def _made(self, node: Node) -> tuple[bool, int]:
         if node[0] == BVAR:
-            index = int(str(node[1]))
+            index = cast("int", node[1])
             return False, 1 << index if index < _FURTHEST else _ALL
         has_sorry, free = is_sorry(node), 0
         for part, binders in parts_of(node):
@@ -92,7 +93,7 @@ class _Proof:
         in_type, in_value = (self._begins(*each) for each in ((type_, PI), (value, LAMBDA)))
         self._shared = min(in_type, in_value)
         self._leading = in_value
-        self._forms: dict[tuple[int, int], object] = {}
+        self._forms: dict[tuple[int, int], int] = {}
         self._numbers: dict[object, int] = {}
         self._stated = set(self._closed_parts(type_))
 
@@ -100,13 +101,14 @@ class _Proof:
         """Return what the value admits."""
         found, todo, number = Admitted.NOTHING, list[tuple[int, int]](), self._value
         for depth in range(self._leading):
-            _, binder, number = self._nodes[number]  # type: ignore[assignment]
-            if not self._is_copy(binder, depth):  # type: ignore[arg-type]
-                todo.append((binder, depth))  # type: ignore[arg-type]
+            (binder, _), (number, _) = parts_of(self._nodes[number])
+            if not self._is_copy(binder, depth):
+                todo.append((binder, depth))
         todo.append((number, self._leading))
         seen = set(todo)
         while todo:
             number, depth = todo.pop()
+            self._shapes.spend()
             if not self._shapes.has_sorry(number):
                 continue
             if self._is_copy(number, depth):
@@ -123,7 +125,7 @@ class _Proof:
         """Return the number of variables with which a term begins."""
         count = 0
         while self._nodes[number][0] == shape:
-            number, count = self._nodes[number][2], count + 1  # type: ignore[assignment]
+            number, count = parts_of(self._nodes[number])[-1][0], count + 1
         return count
 
     def _closed_parts(self, root: int) -> Iterator[int]:
@@ -131,6 +133,7 @@ class _Proof:
         todo, seen = [(root, 0)], {(root, 0)}
         while todo:
             number, depth = todo.pop()
+            self._shapes.spend()
             if not self._shapes.has_sorry(number):
                 continue
             if self._is_closed(number, depth):
@@ -150,10 +153,11 @@ class _Proof:
         if self._shapes.free(number) & ((1 << inner) - 1):
             return False
         node = self._nodes[number]
-        return not is_sorry(node) and not (node[0] == APP and is_sorry(self._nodes[node[1]]))  # type: ignore[index]
+        is_begun = node[0] == APP and is_sorry(self._nodes[parts_of(node)[0][0]])
+        return not is_sorry(node) and not is_begun
 
     def _form(self, root: int, depth: int) -> int:
-        """Return a number for a term, the same for terms that are equal up to the names of shared variables."""
+        """Return a number for a term, the same wherever the term stands below the shared variables."""
         todo = [self._key(root, depth)]
         while todo:
             number, at = todo[-1]
@@ -167,7 +171,7 @@ class _Proof:
                 self._shapes.spend()
                 form = self._made(number, at, parts)
                 self._forms[number, at] = self._numbers.setdefault(form, len(self._numbers))
-        return self._forms[self._key(root, depth)]  # type: ignore[return-value]
+        return self._forms[self._key(root, depth)]
 
     def _key(self, number: int, depth: int) -> tuple[int, int]:
         return number, depth if self._shapes.free(number) else 0
@@ -177,9 +181,8 @@ class _Proof:
         if parts:
             own = node[:3] if node[0] == PROJECTION else node[:1]
             return (*own, *(self._forms[each] for each in parts))
-        if node[0] == BVAR and depth - 1 - int(str(node[1])) < self._shared:
-            return "shared", depth - 1 - int(str(node[1]))
-        return number
+        place = depth - 1 - cast("int", node[1]) if node[0] == BVAR else self._shared
+        return ("shared", place) if place < self._shared else number
 
 
 def is_sorry(node: Node) -> bool:
@@ -190,8 +193,7 @@ def is_sorry(node: Node) -> bool:
 def parts_of(node: Node) -> list[tuple[int, int]]:
     """Return the numbers of the terms in a term, each with the number of binders of the term around it."""
     shape = node[0]
-    if shape in (APP, LAMBDA, PI, LET):
-        last = len(node) - 1
-        binds = shape != APP
-        return [(part, int(binds and at == last)) for at, part in enumerate(node) if at]  # type: ignore[misc]
-    return [(node[3], 0)] if shape == PROJECTION else []  # type: ignore[list-item]
+    if shape not in (APP, LAMBDA, PI, LET, PROJECTION):
+        return []
+    *before, last = cast("tuple[int, ...]", node[3 if shape == PROJECTION else 1 :])
+    return [*((part, 0) for part in before), (last, int(shape in (LAMBDA, PI, LET)))]

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict
 
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
 from farm_workers.audit.kernel import SORRY
-from farm_workers.audit.names import parsed
+from farm_workers.audit.names import parsed, shown
 from farm_workers.audit.olean import Name, Olean
 from farm_workers.audit.terms import APP, LAMBDA, MDATA, applied, is_constant
 
@@ -69,6 +69,28 @@ class AnswerRules:
     def is_free(self, answer: Name) -> bool:
         """Return whether nothing is demanded of the value of an answer."""
         return answer not in self.expected and self.shape is None and not self.without
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """An answer: the digest of its value, and the value in full, None if that is too long.
+
+    With `is_own` the value contains declarations of the submission, or names that none would write by hand.
+    """
+
+    name: Name
+    value_sha256: str
+    full: str | None
+    is_own: bool
+
+    def facts(self) -> dict[str, object]:
+        """Return the answer as a seal has it before Lean prints its text."""
+        return {
+            "name": shown(self.name),
+            "text_by_submission": self.is_own,
+            "value_sha256": self.value_sha256,
+            "full": self.full,
+        }
 
 
 def open_definitions(challenge: Module, above: tuple[int, int]) -> frozenset[Name]:

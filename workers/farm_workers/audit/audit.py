@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from farm_workers.audit.admitted import Admitted, admitted_by
 from farm_workers.audit.answer_forms import faults
+from farm_workers.audit.answer_texts import answers_of
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
@@ -27,7 +28,7 @@ from farm_workers.audit.rests import with_sorry
 from farm_workers.audit.sentences import Sentences
 from farm_workers.audit.standing import permits
 from farm_workers.audit.statement import StatementComparison, below, compare
-from farm_workers.audit.terms import Reading, Terms, Walk, mentions
+from farm_workers.audit.terms import Reading, Terms, Walk, body_of, mentions
 from farm_workers.audit.unchecked import is_made_to_run
 
 #: The axioms that every Lean proof may use.
@@ -48,17 +49,18 @@ class Rules:
     """The rules of an audit, besides the challenge.
 
     `native` lets a proof trust the compiler; `evaluates` means that the caller evaluates the trusted terms
-    again (`Findings.believed`). `is_imported` and `is_imported_axiom` are predicates on the names that the
-    imports declare. `left_out` are constants of the module that are not audited, `mentioned` all names in the
-    terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
-    the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
-    `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
-    theorems that the challenge leaves open below that line and column have to be proved. Constants that are
-    `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
-    begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
-    open and the module may give, None if there are none. `forbidden` are constants that the proof must not
-    reach, unless its statement does. With `negates` the challenge has to state the negation of the theorem
-    whose text ends at that line and column. `context` is the module of a context above, if that is another.
+    again (`Findings.believed`). `is_imported`, `is_imported_axiom` and `is_imported_theorem` are predicates
+    on the names that the imports declare. `left_out` are constants of the module that are not audited,
+    `mentioned` all names in the terms of the audited ones, None if they were not collected. `above` are the
+    axioms used by constants of the context above, which is another module; `above_has_sorry` means that the
+    context has a sorry, and `above_admitted` maps constants to the admitted constants that they rest on. With
+    `parts_from` all theorems that the challenge leaves open below that line and column have to be proved.
+    Constants that are `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the
+    challenge's statement begins, whose open theorems are permitted in the same way. `answers` are the
+    definitions that it leaves open and the module may give, None if there are none. `forbidden` are constants
+    that the proof must not reach, unless its statement does. With `negates` the challenge has to state the
+    negation of the theorem whose text ends at that line and column. `context` is the module of a context
+    above, if that is another.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -66,6 +68,7 @@ class Rules:
     evaluates: bool = False
     is_imported: Test = None
     is_imported_axiom: Test = None
+    is_imported_theorem: Test = None
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     mentioned: Collection[Name] | None = None
     above: Mapping[Name, Collection[Name]] = field(default_factory=dict)
@@ -336,7 +339,7 @@ def _missing(case: _Case, target: Name) -> ModuleFinding:
 def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], reach: _Reach) -> Findings:
     module = case.submission
     extensions = {} if module.is_module else module.extensions()
-    given = () if case.pair is None else tuple(sorted(case.pair.given, key=shown))
+    given = () if case.pair is None else tuple(answers_of(case.pair))
     return Findings(
         target=target,
         findings=tuple(findings),
@@ -356,7 +359,9 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         permitted=tuple(sorted(reach.permitted, key=shown)),
         trusts_compiler=reach.trusts_compiler,
         answers=given,
-        believes_answer=any(map(case.rules.answers.is_free, given)) if case.rules.answers else False,
+        believes_answer=any(case.rules.answers.is_free(each.name) for each in given)
+        if case.rules.answers
+        else False,
     )
 
 
@@ -546,16 +551,32 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
 
 
 def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: set[Name]) -> set[Name]:
-    """Return the admitted constants that are reached, without those that the target's statement reaches."""
+    """Return the admitted constants that are reached.
+
+    Without the definitions that the target's statement reaches, whose values are unknown, and without the
+    theorems that it reaches and the proof does not.
+    """
 
     def open_in(names: set[Name]) -> set[Name]:
         return (names & admitted).union(*(case.rules.above_admitted.get(name, ()) for name in names))
 
     found_open = open_in(reached)
     constant = None if target is None else case.submission.constant(target)
-    if not found_open or constant is None:
+    if not found_open or constant is None or constant.value is None:
         return found_open
-    return found_open - open_in(below(case.submission, case.reading, constant.type))
+    stated = open_in(below(case.submission, case.reading, constant.type))
+    theorems = {name for name in stated if _is_theorem(case, name)}
+    if theorems:
+        body = body_of(case.reading.olean, constant.value)
+        stated -= theorems & open_in(below(case.submission, case.reading, body))
+    return found_open - stated
+
+
+def _is_theorem(case: _Case, name: Name) -> bool:
+    test = case.rules.is_imported_theorem
+    if name in case.submission.names:
+        return case.submission.kind(name) is ConstantKind.THEOREM
+    return test is not None and test(name)
 
 
 def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from farm_workers.audit import terms
 from farm_workers.audit.declarations import Constant, Module
@@ -17,6 +17,8 @@ from farm_workers.audit.names import dotted
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Node, Reading
 
+#: The most bits of a number that is written in decimal, of which Python writes 4 300 digits.
+_MOST_BITS = 14_000
 _LEVELS = {terms.LEVEL_SUCC: "succ", terms.LEVEL_MAX: "max", terms.LEVEL_IMAX: "imax"}
 _TERMS = {terms.APP: "app", terms.LAMBDA: "lambda", terms.PI: "pi", terms.LET: "let"}
 
@@ -29,14 +31,24 @@ def statement_digest(module: Module, reading: Reading, target: Constant, reached
         [
             "statement",
             len(target.parameters),
-            _Digests(reading, names, target.parameters).of(target.type),
+            _Digests(reading, names.written, target.parameters).of(target.type),
             [_declaration(reading, names, each) for each in own],
         ]
     )
 
 
+def value_digest(reading: Reading, parameters: Sequence[Name], place: int) -> str:
+    """Return the digest of a term of a constant with these universe parameters, all names written in full."""
+    return _Digests(reading, dotted, parameters).of(place)
+
+
+def number_text(number: object) -> str:
+    """Return a number in decimal, or in hexadecimal if it is so large that decimal would take long."""
+    return hex(number) if isinstance(number, int) and number.bit_length() > _MOST_BITS else str(number)
+
+
 def _declaration(reading: Reading, names: _Names, constant: Constant) -> list[object]:
-    digests = _Digests(reading, names, constant.parameters)
+    digests = _Digests(reading, names.written, constant.parameters)
     return [
         names.written(constant.name),
         constant.kind,
@@ -63,8 +75,8 @@ class _Names:
 class _Digests:
     """The digests of terms of one constant."""
 
-    def __init__(self, reading: Reading, names: _Names, parameters: Sequence[Name]) -> None:
-        self._reading, self._names, self._nodes = reading, names, reading.terms.nodes
+    def __init__(self, reading: Reading, written: Callable[[Name], str], parameters: Sequence[Name]) -> None:
+        self._reading, self._written, self._nodes = reading, written, reading.terms.nodes
         self._parameters = {name: number for number, name in enumerate(parameters)}
         self._known: dict[int, str] = {}
 
@@ -93,13 +105,13 @@ class _Digests:
         if shape == terms.SORT:
             return ["sort", *parts]
         if shape == terms.CONST:
-            return ["const", self._names.written(node[1]), parts]  # type: ignore[arg-type]
+            return ["const", self._written(node[1]), parts]  # type: ignore[arg-type]
         if shape == terms.PROJECTION:
-            return ["proj", self._names.written(node[1]), str(node[2]), *parts]  # type: ignore[arg-type]
+            return ["proj", self._written(node[1]), str(node[2]), *parts]  # type: ignore[arg-type]
         if shape == terms.LEVEL_PARAMETER:
             return ["param", self._parameters.get(node[1], -1)]  # type: ignore[call-overload]
         if shape == terms.LITERAL:
-            return ["text", node[1]] if isinstance(node[1], str) else ["nat", str(node[1])]
+            return ["text", node[1]] if isinstance(node[1], str) else ["nat", number_text(node[1])]
         return ["bound" if shape == terms.BVAR else "open", str(node[1])]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from farm_workers.audit.answers import Given
 from farm_workers.audit.names import dotted, shown
 from farm_workers.audit.olean import MalformedOlean, Name
 from farm_workers.audit.sentences import Sentence
@@ -137,7 +138,7 @@ class Findings:
     permitted: tuple[Name, ...] = ()
     standings: Standings | None = None
     trusts_compiler: bool = False
-    answers: tuple[Name, ...] = ()
+    answers: tuple[Given, ...] = ()
     believes_answer: bool = False
     stated: Stated | None = None
     sentence: Sentence | None = None
@@ -177,7 +178,7 @@ class Findings:
             ],
             "permitted": _all_shown(self.permitted[:MOST_NAMES]),
             **({} if self.standings is None else self.standings.facts()),
-            "answers": [{"name": shown(name)} for name in self.answers[:MOST_FINDINGS]],
+            "answers": [each.facts() for each in self.answers[:MOST_FINDINGS]],
             "stated": None if self.stated is None else self.stated.facts(),
             "sentence": None if self.sentence is None else self.sentence.facts(),
         }

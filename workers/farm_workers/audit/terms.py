@@ -185,6 +185,13 @@ def applied(olean: Olean, place: int, most: int) -> tuple[int, list[int]]:
     return place, arguments
 
 
+def body_of(olean: Olean, place: int) -> int:
+    """Return an expression without the binders with which it begins."""
+    while olean.words[place] in (LAMBDA, MDATA):
+        place = olean.object(place, 2 if olean.words[place] == LAMBDA else 1)
+    return place
+
+
 def is_constant(olean: Olean, place: int, name: Name) -> bool:
     """Return whether an expression is the constant of this name."""
     return olean.words[place] == CONST and olean.name(olean.child(place, 0)) == name

@@ -7,15 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from farm.assembly.challenge import Challenge
+from farm.judging.audit import Answer, Finding
 from farm.lean_text.positions import line_and_column
 from farm.task import Task
-from farm_workers.audit.answers import DECIDED, EXPECTED, AnswersAsked, open_definitions
+from farm_workers.audit.answers import DECIDED, EXPECTED, AnswersAsked, equation, open_definitions
 from farm_workers.audit.declarations import opened_module
-from farm_workers.audit.names import dotted
-from farm_workers.audit.olean import MalformedOlean
+from farm_workers.audit.digest import value_digest
+from farm_workers.audit.names import dotted, parsed
+from farm_workers.audit.olean import MalformedOlean, Name
+from farm_workers.audit.terms import Reading, Terms
+from farm_workers.cache import Cache
 from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
-from farm_workers.checking.stages import Candidate
+from farm_workers.checking.seals import Sealed
+from farm_workers.checking.stages import Candidate, Compiled
 
+#: The most texts of answers whose digests are kept.
+_MOST_TEXTS = 10_000
 _NOTHING_OPEN = (
     "There is an expected_answer, but no definition of the formal_statement has a sorry for its value."
 )
@@ -95,6 +102,77 @@ class ExpectedAnswers:
         else:
             stated = decided
         return replace(candidate, check=replace(check, challenge=stated))
+
+
+class AnswerTexts:
+    """Has Lean read the texts of answers below the statement, where no submission has a part; thread-safe."""
+
+    def __init__(self, challenges: Challenges) -> None:
+        self._challenges = challenges
+        self._kept: Cache[tuple[str, str], str] = Cache(most=_MOST_TEXTS)
+
+    def held(self, compiled: Compiled, sealed: Sealed) -> Sealed:
+        """Return a sealed module with each answer in full whose text Lean reads as another value, or not.
+
+        Such an answer has not the form that a task demands. Raises BoxFailed when the farm fails.
+        """
+        audit, candidate = sealed.audit, compiled.candidate
+        if not audit.accepted or not sealed.texts or candidate.check.challenge is None:
+            return sealed
+        answers, findings = list[Answer](), list[Finding]()
+        for answer, said in zip(audit.answers, sealed.texts, strict=True):
+            if answer.text is not None and not answer.text_by_submission:
+                read = self._read(candidate, candidate.check.challenge, answer.name, answer.text)
+                answer = replace(answer, text_by_submission=read != said.value_sha256)
+                if answer.text_by_submission and read is not None and _has_form(candidate):
+                    findings.append(_of_another_meaning(answer.name))
+            answers.append(replace(answer, text=said.full) if answer.text_by_submission else answer)
+        audit = replace(audit, answers=tuple(answers), findings=tuple(findings), accepted=not findings)
+        return replace(sealed, audit=audit, module=sealed.module if audit.accepted else None)
+
+    def _read(self, candidate: Candidate, challenge: Challenge, name: str, text: str) -> str | None:
+        """Return the digest of the value that a text has below the statement, "" if it has none.
+
+        None if Lean exceeds a limit.
+        """
+        asked = replace(challenge, beyond="".join(_stated([(name, text)])))
+        key = candidate.question.environment.digest, asked.sha256
+        found = self._kept.get(key)
+        if found is None:
+            try:
+                module = self._challenges.read(asked, candidate.question)
+            except BadChallenge:
+                module = b""
+            if module is None:
+                return None
+            found = _value(module, parsed(name)) if module else ""
+            self._kept.put(key, found)
+        return found
+
+
+def _value(challenge: bytes, answer: Name) -> str:
+    """Return the digest of the value that a challenge states for its first answer, "" without one."""
+    try:
+        with opened_module(challenge) as module:
+            holder = module.constant((EXPECTED, "of_0"))
+            says = None if holder is None else equation(module.olean, holder, answer)
+            if says is None:
+                return ""
+            return value_digest(Reading(module.olean, Terms()), says.holder.parameters, says.value)
+    except MalformedOlean:
+        return ""
+
+
+def _has_form(candidate: Candidate) -> bool:
+    form = candidate.check.task.answer_must
+    return form is not None and form.form is not None
+
+
+def _of_another_meaning(name: str) -> Finding:
+    sentence = (
+        f"The answer {name} is a numeral only by instances that Lean does not find below the statement."
+    )
+    return Finding(word="answer_shape", sentence=sentence, name=name)
 
 
 def _stated(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:

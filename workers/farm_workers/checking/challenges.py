@@ -70,6 +70,23 @@ class Challenges:
             self._kept.put(key, found)
         return found if isinstance(found, bytes) else b""
 
+    def read(self, challenge: Challenge, question: Question) -> bytes | None:
+        """Return the module of a challenge with text that a submission had a part in; it is not cached.
+
+        None if Lean exceeds a limit. Raises BadChallenge if Lean refuses the text, and BoxFailed when the
+        farm fails.
+        """
+        asked = question.instead(challenge.text)
+        if not question.shares_context:  # the limits have the time to read the context, if there is one
+            asked = replace(asked, limits=question.limits)
+        with tracing.step("farm.answer"), self._runner.compiled(asked) as reply:
+            run = reply.report.run
+            if run.box_error is not None:
+                raise BoxFailed(f"the text of an answer was not read: {run.box_error}")
+            if (refused := refusal(reply, challenge)) is not None:
+                raise BadChallenge(refused)
+            return None if reply.module is None else reply.module.read()
+
     def _compiled(self, question: Question, challenge: Challenge) -> bytes | str:
         """Return the statement's module, or Lean's first error if Lean refuses the statement."""
         with self._runner.compiled(question) as reply:

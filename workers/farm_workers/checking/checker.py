@@ -15,7 +15,7 @@ from farm.task import Kind
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.answers import ExpectedAnswers
+from farm_workers.checking.answers import AnswerTexts, ExpectedAnswers
 from farm_workers.checking.blame import Blame
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import BadChallenge, Challenges
@@ -79,7 +79,7 @@ class Checker:
         challenges, boxed = Challenges(self._runner), Boxed(isolation)
         may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT
         contexts = Contexts(self._runner, challenges, may_share=may_share)
-        self._expected = ExpectedAnswers(challenges)
+        self._expected, self._texts = ExpectedAnswers(challenges), AnswerTexts(challenges)
         self._fallbacks = Fallbacks(self._program)
         self._sharing = Sharing(contexts, self._below_context)
         self._compiling = Compiling(self._runner)
@@ -239,6 +239,7 @@ class Checker:
     def _audited(self, compiled: Compiled) -> Audit:
         sealed = self._forbidding.held(compiled, self._sealing.sealed(compiled))
         sealed = self._filling.held(compiled.candidate, sealed)
+        sealed = self._texts.held(compiled, sealed)
         return self._second_kernel.confirmed(sealed, compiled.candidate.question)
 
     def ask_checker(

@@ -134,11 +134,28 @@ class Sealable:
 class Sealed:
     """The audit of a module, with the kernel's answer.
 
-    `module` is the rebuilt module, if the seal accepted it and was asked to return it, else None.
+    `module` is the rebuilt module, if the seal accepted it and was asked to return it, else None. `texts` are
+    what the seal says of the texts of the audit's answers, if it printed any.
     """
 
     audit: Audit
     module: bytes | None = None
+    texts: tuple[AnswerText, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerText:
+    """What the text of an answer can be held against: the digest of the value, and the value in full."""
+
+    value_sha256: str
+    full: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Texts:
+    """The part of a seal's facts that is about the texts of answers."""
+
+    answers: tuple[AnswerText, ...] = ()
 
 
 def _end(text: str) -> tuple[int, int]:
@@ -181,7 +198,9 @@ class Seals:
             if run.box_error is not None:
                 raise BoxFailed(run.box_error)
             with contextlib.suppress(ValueError):
-                return _sealed(decoded(Audit, json.loads(run.stdout)), written)
+                facts = json.loads(run.stdout)
+                texts = decoded(_Texts, facts).answers
+                return replace(_sealed(decoded(Audit, facts), written), texts=texts)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
         # A module can make the kernel's code crash by a signal; SIGKILL and failed exits are the machine's.
         if run.signal in (None, signal.SIGKILL):

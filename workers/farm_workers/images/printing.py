@@ -1,8 +1,7 @@
 """Image step, printing: prints terms of a sealed module as Lean shows them, for people and programs to read.
 
 No code of the submission takes part: the notations are those of the header. A term may be as large as its
-module, and hostile: so it is printed in a fork of the seal's process, within a few seconds, and no verdict
-depends on it.
+module, and hostile: so it is printed in a fork of the seal's process, within a few seconds.
 """
 
 from __future__ import annotations

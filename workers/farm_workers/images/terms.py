@@ -11,6 +11,8 @@ from farm_workers.images.goals import COLUMNS
 _MOST_BYTES = 8192
 #: The mark before the type of a goal.
 _GOAL = "⊢ "
+#: The text of a goal that Lean fails to print.
+_FAILED = "⊢ failed to pretty print expression (use 'set_option pp.rawOnError true' for raw representation)"
 _ZERO = boxed(0)
 
 
@@ -50,4 +52,4 @@ def printed(lean: Lean, context: int, here: int, term: int) -> str | None:
     found = text(lean.call(table.PRETTY, made, COLUMNS, _ZERO, _ZERO), _MOST_BYTES + 1).strip()
     if len(found.encode()) > _MOST_BYTES or not found.startswith(_GOAL):
         return None
-    return found.removeprefix(_GOAL)
+    return None if found == _FAILED else found.removeprefix(_GOAL)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from farm_workers.audit.answers import AnswerRules, AnswersAsked
+from farm_workers.audit.answers import AnswerRules, AnswersAsked, Given
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.extensions import influences
@@ -21,8 +21,8 @@ from farm_workers.audit.findings import (
     out_of_memory,
 )
 from farm_workers.audit.holes import judge_hole
-from farm_workers.audit.names import dotted, parsed, shown
-from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean
+from farm_workers.audit.names import dotted, parsed
+from farm_workers.audit.olean import BUDGET, MalformedOlean, Olean
 from farm_workers.audit.parts import leave_others, with_standings
 from farm_workers.audit.unchecked import of_listed, unchecked
 from farm_workers.binding.lean import Lean
@@ -176,9 +176,10 @@ def _replayed(
         if findings.accepted and checked.environment:
             after = checked.environment
             if rules.answers and challenge is not None:
-                more += answers_differ(lean, after, rebuilt, challenge, rules.answers, findings.answers)
+                names = [each.name for each in findings.answers]
+                more += answers_differ(lean, after, rebuilt, challenge, rules.answers, names)
             if findings.answers:
-                told = _told(kernel.printed, after, rebuilt, findings.answers)
+                told = _told(kernel.printed, after, rebuilt, findings.answers[:MOST_FINDINGS])
     if standings is not None and not is_checked:
         findings = replace(findings, standings=standings.unchecked())
     return _with(findings, more if findings.accepted else []), replay, told
@@ -192,6 +193,7 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         evaluates=True,
         is_imported=imported.has,
         is_imported_axiom=imported.is_axiom,
+        is_imported_theorem=imported.is_theorem,
         left_out={**kernel.left_out, **rebuilt.left_out},
         mentioned=rebuilt.mentioned,
         above=kernel.axioms,
@@ -219,17 +221,16 @@ def _place(given: Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _told(
-    printed: Printed, environment: int, rebuilt: Rebuilt, answers: Sequence[Name]
+    printed: Printed, environment: int, rebuilt: Rebuilt, answers: Sequence[Given]
 ) -> list[dict[str, object]]:
-    """Return the first answers of a module, as Lean prints them."""
-    told = answers[:MOST_FINDINGS]
-    definitions = [word_at(rebuilt.constants[name], 0) for name in told]
+    """Return answers of a module with their texts, as Lean prints them."""
+    definitions = [word_at(rebuilt.constants[each.name], 0) for each in answers]
     terms = [term for each in definitions for term in (word_at(each, 1), word_at(word_at(each, 0), 2))]
     texts = printed(environment, terms)
     pairs = zip(texts[::2], texts[1::2], strict=True)
     return [
-        {"name": shown(name), "text": text, "type": type_}
-        for name, (text, type_) in zip(told, pairs, strict=True)
+        each.facts() | {"text": text, "type": type_}
+        for each, (text, type_) in zip(answers, pairs, strict=True)
     ]
 
 
