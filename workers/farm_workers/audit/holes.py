@@ -18,7 +18,7 @@ constants are compared by their contents wherever two of them stand in the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
@@ -47,13 +47,15 @@ from farm_workers.audit.terms import (
 _WITH_PLACE = 3
 #: The place of a sorry that has none.
 _NOWHERE = (0, 0)
-#: A part of a name that Lean makes.
-_MADE = re.compile(r"_.*|(match|proof|eq)_[0-9]+", re.DOTALL)
+#: A part of a name that Lean makes and counts.
+_COUNTED = re.compile(r"(match|proof|_\w+)_[0-9]+")
 #: More than any expression has.
 _ALL_ARGUMENTS = 1 << 30
 
 _CHANGES = "The answer changes {}, which stands around the hole."
 _REMOVES = "The answer removes {}, which stands around the hole."
+_DECLARES = "The answer declares {}, which is no part of what stands in the hole."
+_ASSUMES = "The answer rests on the axiom {}, which is not allowed."
 _OPEN = "{} contains a sorry besides those of the other holes."
 _UNTYPED = (
     "The hole in {} stands where its surroundings fix no type, as an applied function does, so the type of "
@@ -62,12 +64,20 @@ _UNTYPED = (
 
 
 def judge_hole(
-    submission: Module, parent: Module, hole: tuple[int, int], below: tuple[int, int] = (0, 0)
+    submission: Module,
+    parent: Module,
+    hole: tuple[int, int],
+    below: tuple[int, int] = _NOWHERE,
+    *,
+    written: Module | None = None,
+    believed: Collection[Name] = (),
 ) -> Iterator[ModuleFinding]:
     """Yield the findings against a module that fills the hole of its parent at a line and column.
 
     What stands above the line and column `below` is not compared: a shared context is another module.
-    Raises `MalformedOlean`.
+    `written` is the module as Lean wrote it, if the submission is a rebuilt one, which has no places of
+    declarations. Axioms of its own must be `believed`: the seal evaluates what they state. Raises
+    `MalformedOlean`.
     """
     terms = Terms()
     pair = _Comparison(
@@ -85,6 +95,7 @@ def judge_hole(
     while pair.todo:
         yield from _compared(pair, *pair.todo.pop())
     yield from _open_beside(pair)
+    yield from _declared_beside(pair, (written or submission).ends(), places, believed)
     if not pair.filled and not pair.is_faulty:
         yield found(Word.STATEMENT_MISMATCH, None, "The hole is not in the module as it is in its program.")
 
@@ -110,10 +121,10 @@ def _place_above(places: dict[Name, tuple[int, int]], name: Name) -> tuple[int, 
 
 
 def _is_made(name: Name) -> bool:
-    """Return whether Lean made a constant's name, which then may have another number in another program."""
+    """Return whether Lean made and counted a name, which then may have another number in another program."""
     if name[:1] == ("_private",) and 0 in name:
         name = name[name.index(0) + 1 :]
-    return any(not isinstance(part, str) or _MADE.fullmatch(part) for part in name)
+    return any(not isinstance(part, str) or _COUNTED.fullmatch(part) for part in name)
 
 
 @dataclass(slots=True)
@@ -185,6 +196,21 @@ def _open_beside(pair: _Comparison) -> Iterator[ModuleFinding]:
             continue
         if mentions(pair.ours, ours.expressions(), SORRY):
             yield found(Word.HAS_SORRY, name, _OPEN)
+
+
+def _declared_beside(
+    pair: _Comparison, places: Iterable[Name], known: Collection[Name], believed: Collection[Name]
+) -> Iterator[ModuleFinding]:
+    """Yield a finding for each axiom and each declaration with a text that the answer adds.
+
+    What belongs to a declaration of the parent, such as a function within a proof, is a part of an answer.
+    """
+    for name in places:
+        if not any(name[:end] in known for end in range(len(name), 0, -1)):
+            yield found(Word.STATEMENT_MISMATCH, name, _DECLARES)
+    for name in pair.submission.of_kind(ConstantKind.AXIOM):
+        if name not in pair.parent.names and name not in believed:
+            yield found(Word.AXIOM, name, _ASSUMES)
 
 
 class _Walk:

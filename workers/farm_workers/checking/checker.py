@@ -22,7 +22,7 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.fallback import Fallbacks
-from farm_workers.checking.filling import Filling
+from farm_workers.checking.filling import BreaksOut, Filling
 from farm_workers.checking.forbidding import Forbidding, LimitReached
 from farm_workers.checking.negation import judged_as_both
 from farm_workers.checking.policy import screened
@@ -226,6 +226,8 @@ class Checker:
             candidate = self._filling.read(self._forbidding.read(candidate))
         except LimitReached as limit:
             return Report(run=limit.run, tier=candidate.assurance.tier)
+        except BreaksOut as refused:
+            return refused.report
         with self._compiling.compiled(candidate) as compiled:
             if compiled.needs_seal:
                 return compiled.audited(lambda: self._audited(compiled))

@@ -6,19 +6,36 @@ import json
 import signal
 from dataclasses import replace
 
-from farm.judging.audit import Finding
+from farm.judging.audit import Finding, against
+from farm.judging.report import Answer, Execution, Report
 from farm.task import Fills
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.forbidding import LimitReached
 from farm_workers.checking.seals import Sealed
 from farm_workers.checking.stages import Candidate
+from farm_workers.images import protocol
 from farm_workers.images.image import NoImage
-from farm_workers.images.protocol import FillAsked
 from farm_workers.lean.compile import LeanRunner
-from farm_workers.lean.way import NotShared
+from farm_workers.lean.way import FORKED, NotShared
 
 _WORD = "statement_mismatch"
-_UNREAD = "Lean's parser did not get through the program as far as the hole"
+_UNREAD = "Lean's parser did not get through the program as far as the hole."
+#: The faults of an answer, by the word of `protocol`. Where the parser refuses the program with the answer,
+#: Lean tells why as well, when it compiles that.
+_FAULTS = {
+    protocol.UNREADABLE: "Lean's parser does not accept the answer where the hole is.",
+    protocol.BREAKS_OUT: "The answer is not one sequence of tactics that ends where the answer ends: it "
+    "changes how Lean's parser reads the text around the hole.",
+    protocol.NO_HOLE: "The hole is not where Lean's parser reads a tactic or a term of the program.",
+}
+
+
+class BreaksOut(Exception):
+    """An answer is not a part of its program that stands in the place of the hole; has the report."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
 
 
 class Filling:
@@ -30,8 +47,9 @@ class Filling:
     def read(self, candidate: Candidate) -> Candidate:
         """Return the candidate with the fault of its answer, itself if it fills no hole of several.
 
-        Where Lean cannot be forked nothing reads the answer, and the audit alone decides. Raises
-        LimitReached, NotShared if the image of a shared context is gone, and BoxFailed when the farm fails.
+        Where Lean cannot be forked nothing reads the answer, and the audit alone decides. Raises BreaksOut
+        for an answer that need not be compiled, LimitReached, NotShared if the image of a shared context is
+        gone, and BoxFailed when the farm fails.
         """
         fills = candidate.check.task.fills
         if fills is None:
@@ -44,25 +62,28 @@ class Filling:
             return candidate
         if run.limit is not None:
             raise LimitReached(run)
-        if answer is not None and run.exit_status == 0:
-            return replace(candidate, misfit=_fault(answer))
-        if run.box_error is not None or run.signal in (None, signal.SIGKILL):
-            raise BoxFailed(f"the answer could not be read: {run.box_error or run.exit_status}")
-        return replace(candidate, misfit=_UNREAD)
+        if answer is None or run.exit_status != 0:
+            if run.box_error is not None or run.signal in (None, signal.SIGKILL):
+                raise BoxFailed(f"the answer could not be read: {run.box_error or run.exit_status}")
+            return replace(candidate, misfit=_UNREAD)
+        fit = _fit(answer)
+        if fit in (protocol.BREAKS_OUT, protocol.NO_HOLE):
+            raise BreaksOut(_refused(candidate, run, _FAULTS[fit]))
+        return replace(candidate, misfit=_FAULTS.get(fit))
 
     def held(self, candidate: Candidate, sealed: Sealed) -> Sealed:
         """Return a sealed module with the finding against an answer that does not fit into its hole."""
         if candidate.misfit is None:
             return sealed
-        finding = Finding(word=_WORD, sentence=f"{candidate.misfit}.")
+        finding = Finding(word=_WORD, sentence=candidate.misfit)
         audit = replace(sealed.audit, accepted=False, findings=(finding, *sealed.audit.findings))
         return replace(sealed, audit=audit, module=None)
 
 
-def _asked(candidate: Candidate, fills: Fills) -> FillAsked:
+def _asked(candidate: Candidate, fills: Fills) -> protocol.FillAsked:
     program, question = candidate.check.program, candidate.question
     ends = [each for each in (question.context_end, question.header_end) if each <= fills.start]
-    return FillAsked(
+    return protocol.FillAsked(
         program=program,
         draft=fills.open(program),
         start=next(filter(None, ends), 0),
@@ -71,10 +92,20 @@ def _asked(candidate: Candidate, fills: Fills) -> FillAsked:
     )
 
 
-def _fault(answer: bytes) -> str | None:
-    """Return what a fork found; a Lean that lacks what the reading needs finds nothing."""
+def _refused(candidate: Candidate, run: Execution, sentence: str) -> Report:
+    """Return the report of an answer that is refused before Lean elaborates anything of it."""
+    return Report(
+        run=run,
+        answer=Answer(reached_end=True),
+        way=FORKED,
+        tier=candidate.assurance.tier,
+        audit=against(_WORD, sentence),
+    )
+
+
+def _fit(answer: bytes) -> str:
+    """Return the word that a fork has found; a Lean that lacks what the reading needs has found none."""
     try:
-        fault = json.loads(answer).get("fault")
+        return str(json.loads(answer).get("fit", protocol.FITS))
     except (ValueError, AttributeError):
-        return _UNREAD
-    return None if fault is None else str(fault)[:500]
+        return protocol.UNREADABLE

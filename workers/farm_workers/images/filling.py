@@ -16,7 +16,7 @@ from farm_workers.binding import table
 from farm_workers.binding.objects import LeanError, boxed, elements, field, shared, tag
 from farm_workers.binding.table import Ability
 from farm_workers.images.frontend import Frontend
-from farm_workers.images.protocol import FillAsked
+from farm_workers.images.protocol import BREAKS_OUT, FITS, NO_HOLE, UNREADABLE, FillAsked
 from farm_workers.images.reading import normal
 from farm_workers.images.syntax import NODE, kind_of, span
 
@@ -24,26 +24,19 @@ from farm_workers.images.syntax import NODE, kind_of, span
 _TACTICS = frozenset(f"Lean.Parser.Tactic.{each}" for each in ("paren", "Conv.paren", "Grind.paren"))
 _TERM, _BY = "Lean.Parser.Term.paren", "Lean.Parser.Term.byTactic"
 
-#: What is wrong with an answer.
-_REFUSED = "Lean's parser does not read the answer where the hole is"
-_BREAKS_OUT = (
-    "The answer is not one sequence of tactics that ends where the answer ends: it changes how Lean's parser "
-    "reads the text around the hole"
-)
-_NO_HOLE = "The hole is not where Lean's parser reads a tactic or a term of the program"
-
 
 def filling_in(frontend: Frontend, asked: FillAsked) -> dict[str, object]:
-    """Return the fault of an answer in its hole, None if it has none. Raises LeanError where Lean cannot say.
+    """Return how an answer fits into its hole: `protocol.FITS` or another one of these words.
 
-    A draft with an error has no fault: Lean reports the error when the draft is compiled.
+    A draft with an error fits: Lean reports the error when the draft is compiled. Raises LeanError where Lean
+    cannot be asked.
     """
     if reason := frontend.lean.lacks(Ability.READING):
         raise LeanError(reason)
     for stream in (1, 2):
         os.dup2(0, stream)  # the messages of the check itself count
     frontend.elaborate(asked["program"][: asked["start"]] + "\n", None)
-    return {"fault": _Filling(frontend, asked).fault()}
+    return {"fit": _Filling(frontend, asked).fit()}
 
 
 class _Text:
@@ -74,24 +67,24 @@ class _Filling:
         self._draft = _Text(frontend, asked["draft"], asked["hole"])
         self._filled = _Text(frontend, asked["program"], asked["answer"])
 
-    def fault(self) -> str | None:
-        """Return the fault of the answer, None if it has none."""
+    def fit(self) -> str:
+        """Return how the answer fits into the hole."""
         draft, at = self._draft, self._at(self._first)
         begun = self._first
         while (command := self._read(draft, at)).end <= draft.start and begun < command.end:
             if command.failed:
-                return None
+                return FITS
             self._elaborate(at, command.end)
             at, begun = shared(command.behind), command.end
         if command.end <= draft.start:
-            return _NO_HOLE
+            return NO_HOLE
         filled = self._read(self._filled, at)
         if command.failed:
-            return None
+            return FITS
         if filled.failed:
-            return _REFUSED
+            return UNREADABLE
         is_same_end = filled.end - self._filled.end == command.end - draft.end
-        return None if is_same_end and self._is_filled(command.syntax, filled.syntax) else _BREAKS_OUT
+        return FITS if is_same_end and self._is_filled(command.syntax, filled.syntax) else BREAKS_OUT
 
     def _is_filled(self, draft: int, filled: int) -> bool:
         """Return whether two trees agree but for the hole and the answer in its place."""

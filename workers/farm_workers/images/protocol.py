@@ -53,6 +53,10 @@ MODULE_NAME, CONTEXT_NAME, GOALS_NAME = "Module.olean", "Context.olean", "goals.
 #: The files with the answer of a reading, also of an answer in its hole, and with the forbidden tactics that
 #: Lean ran.
 READING_NAME, BANNED_NAME = "reading.json", "banned.json"
+#: How an answer fits into its hole: as one sequence of tactics; not, because Lean's parser refuses the
+#: program with it, or reads the text around it in another way; or the parser reads no part of the program
+#: there.
+FITS, UNREADABLE, BREAKS_OUT, NO_HOLE = "fits", "unreadable", "breaks out", "no hole"
 #: The file with the declarations of an extracted file.
 EXTRACTED_NAME = "extracted.jsonl"
 #: The file with the outline of a file.

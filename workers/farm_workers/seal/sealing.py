@@ -137,7 +137,10 @@ def _examined(
     if request.parent is not None and request.hole is not None:
         parent, below = Module(Olean(request.parent, request.budget)), request.hole_below or (0, 0)
         (line, column), (from_line, from_column) = request.hole, below
-        findings = _with(findings, judge_hole(sealed, parent, (line, column), (from_line, from_column)))
+        place, above = (line, column), (from_line, from_column)
+        believed = findings.believed
+        more = judge_hole(sealed, parent, place, above, written=module, believed=believed)
+        findings = _with(findings, more)
     if request.accounts:
         findings = _with(findings, unchecked(module, rebuilt.left_out))
     if request.declared is not None:
