@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -66,7 +68,6 @@ def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declara
 
 
 _LONGEST_LEAD_IN = 300
-_LONGEST_READ = 1 << 19
 #: The longest part of a text that is read token by token, which takes ten times as long.
 _LONGEST_LEXED = 1 << 17
 
@@ -84,18 +85,33 @@ def _begins_command(text: str, start: int, at: int) -> bool:
 def find(text: str, start: int, end: int, target: Target) -> Declaration | None:
     """Return the declaration in code that has the target's name, None without one.
 
-    Of several it is the last one with a proof without a sorry, or else the last. Only the last
-    `_LONGEST_READ` characters are searched.
+    Of several it is the last one with a proof without a sorry, or else the last.
     """
     if not target.name:
         return None
-    start = max(start, end - _LONGEST_READ)
     for keyword in _ALIKE[target.keyword]:
-        if text.find(keyword, start, end) >= 0 and text.find(target.name, start, end) >= 0:
-            found = [d for d in declarations(text, start, end, keyword) if d.name == target.name]
+        if text.find(keyword, start, end) >= 0:
+            found = list(_of_name(text, start, end, keyword, target.name))
             if found and (code := _in_code(text, start, found)):
                 return code[-1] if len(code) == 1 else _last_whole(text, code, end)
     return None
+
+
+def _of_name(text: str, start: int, end: int, keyword: str, name: str) -> Iterator[Declaration]:
+    """Yield the declarations of a name by a keyword, including those inside comments.
+
+    A long text has far fewer places of the name behind a keyword than of the keyword.
+    """
+    at = start - 1
+    while (at := text.find(name, at + 1, end)) >= 0:
+        after = at
+        while after > start and text[after - 1].isspace():
+            after -= 1
+        begins = after - len(keyword)
+        if start <= begins and after < at and text.startswith(keyword, begins):
+            declaration = _declared(text, start, end, begins, keyword)
+            if declaration is not None and declaration.name == name:
+                yield declaration
 
 
 def _last_whole(text: str, found: list[Declaration], end: int) -> Declaration:
@@ -128,19 +144,28 @@ def find_again(text: str, declared: Declaration, end: int) -> int:
 
 def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | None:
     """Return the last declaration in code by `keyword`, or by a keyword that may replace it."""
-    start = max(start, end - _LONGEST_READ)
     found = [last for word in _ALIKE[keyword] if (last := _last(text, start, end, word)) is not None]
     return max(found, default=None)
 
 
 def _last(text: str, start: int, end: int, keyword: str) -> Declaration | None:
     """Return the last declaration in code by a keyword."""
-    at, last = end, None
-    while last is None and (at := text.rfind(keyword, start, at)) >= 0:
+    at, starts, ends = end, array("q"), array("q")
+    while (at := text.rfind(keyword, start, at)) >= 0:
         last = _declared(text, start, end, at, keyword)
-    if last is None or _in_code(text, start, [last]):
-        return last
-    return next(reversed(_in_code(text, start, list(declarations(text, start, last.start, keyword)))), None)
+        if last is None:
+            continue
+        if not starts:
+            if _in_code(text, start, [last]):
+                return last
+            for begins, stops in opaque_spans(text, start, last.name_end):
+                starts.append(begins)
+                ends.append(stops)
+        around = bisect_left(starts, last.start) - 1
+        if around < 0 or ends[around] <= last.start:
+            return last
+        at = starts[around]  # whatever else the same comment or string hides is skipped
+    return None
 
 
 def _in_code(text: str, start: int, found: list[Declaration]) -> list[Declaration]:
