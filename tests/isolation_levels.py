@@ -15,11 +15,13 @@ from farm.judging.report import Execution
 from farm.limits import Limits
 from tests.processes import PATIENCE, Process, processes
 
-#: Every change is tried without namespaces and with all that this machine has; the levels between are long.
+#: Every change is tried without any privilege and with all that this machine has; the other levels are long.
 LEVELS = (
-    "rlimit",
+    pytest.param("rlimit", marks=pytest.mark.long),
+    "landlock",
     pytest.param("bwrap", marks=pytest.mark.long),
     pytest.param("cgroup", marks=pytest.mark.long),
+    pytest.param("cgroup+landlock", marks=pytest.mark.long),
     "cgroup+bwrap",
 )
 LIMITS = Limits(

@@ -277,7 +277,7 @@ def _with_walls(isolation: Isolation) -> Isolation:
     """Add walls of Landlock, or the reason why there are none."""
     try:
         walls = Walls.here()
-        lacking = broken_promises(replace(isolation, walls=walls))
+        lacking = broken_promises(replace(isolation, walls=walls.weakest()))
     except (NoLandlock, BoxFailed, OSError) as why:
         return replace(isolation, missing=(*isolation.missing, f"Landlock is not available: {why}."))
     if not lacking:

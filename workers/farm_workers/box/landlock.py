@@ -20,7 +20,7 @@ import platform
 import struct
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -58,8 +58,8 @@ class NoLandlock(Exception):
 class Walls:
     """What separates a command from others: the rules of this kernel's Landlock, and filters of system calls.
 
-    `abi` is the version of Landlock's interface. `calls` is the filter of a command that runs a submission,
-    None on a machine whose calls are not known. `lacking` says what a probe could do all the same.
+    `abi` is the version of Landlock's interface. `calls` is the filter of a command that runs a submission, None
+    on a machine whose calls are not known. `lacking` says what a probe could do all the same.
     """
 
     abi: int
@@ -71,8 +71,16 @@ class Walls:
         """Return the walls of this machine. Raises NoLandlock."""
         version = abi()
         alone = version < SCOPES_ABI
-        calls = seccomp.filter_for(platform.machine(), shared=True, alone=alone)
-        return cls(abi=version, calls=calls)
+        return cls(abi=version, calls=seccomp.filter_for(platform.machine(), shared=True, alone=alone))
+
+    def weakest(self) -> Walls:
+        """Return these walls with the filter that refuses the fewest calls: that of sessions, if there are any.
+
+        That of a fork of an image refuses all that `calls` refuses.
+        """
+        if not self.scopes:
+            return self
+        return replace(self, calls=seccomp.filter_for(platform.machine(), shared=True, holder=True))
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ Arguments: file descriptor of the socket to the box, file descriptors of the fil
 its control group (with commas; - for none), file descriptors of Landlock's rules for the command and of its
 filter of system calls (with a comma; - for none), user id for the command (-1: as it is), 1 when that user is
 to read all files (else 0), processor seconds (-1: any number), bytes of private memory, bytes of one file,
-number of open files, bytes of the stack; then the command. A command whose first word ends in ``.so`` is
+number of open files, bytes of the stack, number of the user's tasks (-1: any); then the command. A command whose first word ends in ``.so`` is
 Lean's shared library: its ``lean_main`` is called by the forked child itself, which saves a program start.
 
 The socket keeps messages apart (SOCK_SEQPACKET). The child says `READY`, which tells the box its process id
@@ -215,7 +215,7 @@ def _prepare(parent: int, joins: list[int], walls: list[int], user: int, numbers
     os.setsid()
     for number in (SIGINT, SIGPIPE, SIGTERM, SIGXFSZ):  # Python ignores or takes some of them
         signal(number, SIG_DFL)
-    reads_all, cpu_seconds, data_bytes, file_bytes, open_files, stack_bytes = numbers
+    reads_all, cpu_seconds, data_bytes, file_bytes, open_files, stack_bytes, tasks = numbers
     limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds >= 0:
         limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
@@ -223,6 +223,8 @@ def _prepare(parent: int, joins: list[int], walls: list[int], user: int, numbers
     limit(resource.RLIMIT_FSIZE, file_bytes)
     limit(resource.RLIMIT_NOFILE, open_files)
     limit(resource.RLIMIT_STACK, stack_bytes)
+    if tasks >= 0:
+        limit(resource.RLIMIT_NPROC, tasks)
     if user >= 0 or walls:
         os.umask(0o022)  # other users may have to read the command's files
         drop_bounding_set(CAP_DAC_READ_SEARCH if reads_all else -1)
@@ -308,14 +310,14 @@ def main(words: list[str]) -> None:
     """Run the command to its end, kill and reap its tree, and send the result."""
     box = int(words[0])
     joins, walls = ([int(word) for word in words[place].split(",") if word != "-"] for place in (1, 2))
-    user, *numbers = map(int, words[3:10])
+    user, *numbers = map(int, words[3:11])
     if os.getpid() != 1:  # process 1 gets orphans anyway, and dies with bubblewrap
         prctl(PR_SET_PDEATHSIG, SIGTERM)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # no other process of the same user may trace this one or read its memory
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: kill_all())
-    os.write(box, reap_all(_start(box, joins, walls, user, numbers, words[10:])))
+    os.write(box, reap_all(_start(box, joins, walls, user, numbers, words[11:])))
     os._exit(0)  # nothing needs a shutdown
 
 

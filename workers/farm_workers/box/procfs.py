@@ -59,6 +59,20 @@ def _stat(pid: int) -> list[bytes]:
     return text.rpartition(b")")[2].split()  # the name, in brackets, may hold any character
 
 
+#: The tasks that checks, and all else on a machine, may start besides those that run when a check starts.
+_MORE_TASKS, _MORE_TASKS_A_CORE = 512, 64
+
+
+def most_tasks() -> int:
+    """Return the number of tasks of one user at which Linux is to refuse a check another one.
+
+    Linux counts the processes and threads of the check's user, in all checks together; this lets none of them
+    lack one, and stops a fork bomb long before the machine has no more.
+    """
+    running = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2]
+    return int(running) + _MORE_TASKS + _MORE_TASKS_A_CORE * (os.cpu_count() or 1)
+
+
 def parent(pid: int) -> int:
     """Return the process id of a process's parent. Raises OSError if the process is gone."""
     return int(_stat(pid)[_PARENT])

@@ -115,7 +115,7 @@ class BoxSupervisor:
         self._files.callback(self._close_handle)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         with theirs:
-            numbers = _numbers(theirs.fileno(), setting, command.limits)
+            numbers = _numbers(theirs.fileno(), setting, command.limits, trusted=command.trusted)
             self._process = subprocess.Popen(
                 [*setting.prefix, *setting.program, *numbers, *command.words],
                 stdin=stdin,
@@ -220,7 +220,7 @@ class BoxSupervisor:
         self._files.close()
 
 
-def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
+def _numbers(box: int, setting: Setting, limits: Limits, *, trusted: bool) -> list[str]:
     """Return the supervisor's arguments before the command."""
     numbers = (
         box,
@@ -234,6 +234,8 @@ def _numbers(box: int, setting: Setting, limits: Limits) -> list[str]:
         launch.FILE_BYTES,
         launch.OPEN_FILES,
         setting.stack_bytes,
+        # A control group counts them more narrowly, and a trusted command has children for many checks.
+        -1 if setting.joins or trusted else procfs.most_tasks(),
     )
     return [str(number) for number in numbers]
 

@@ -361,3 +361,5 @@ def limit(asked: protocol.Asked, data_bytes: int) -> None:
     if asked["cpu_seconds"] >= 0:
         launch.limit(resource.RLIMIT_CPU, asked["cpu_seconds"], asked["cpu_seconds"] + 1)
     launch.limit(resource.RLIMIT_DATA, data_bytes + asked["memory_bytes"] + launch.RESERVED_BYTES)
+    if asked["tasks"] >= 0:
+        launch.limit(resource.RLIMIT_NPROC, asked["tasks"])

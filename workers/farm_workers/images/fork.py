@@ -82,7 +82,7 @@ class Fork(Measured):
         with contextlib.ExitStack() as undo:
             undo.callback(self._files.close)
             try:
-                self._start(send, {**request, **_bounds(limits)}, files, visible)
+                self._start(send, {**request, **_bounds(limits, isolation)}, files, visible)
             except OSError as error:
                 raise BoxFailed(f"{type(error).__name__}: {error}") from error
             undo.pop_all()
@@ -299,10 +299,11 @@ def _why(said: bytes) -> str:
     return f"a fork {said.decode(errors='replace')}"
 
 
-def _bounds(limits: Limits) -> dict[str, int]:
+def _bounds(limits: Limits, isolation: Isolation) -> dict[str, int]:
     """Return the limits for the kernel, a second line of defence behind the caller's watch."""
     endless = math.isinf(limits.cpu_seconds)
     return {
         "cpu_seconds": -1 if endless else math.ceil(limits.cpu_seconds) + 1,
         "memory_bytes": limits.memory_mib << 20,
+        "tasks": -1 if isolation.groups else procfs.most_tasks(),
     }

@@ -157,6 +157,7 @@ class Asked(TypedDict, total=False):
 
     cpu_seconds: int
     memory_bytes: int
+    tasks: int
     program: str
     mark: str
     module: str
