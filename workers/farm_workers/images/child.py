@@ -26,6 +26,7 @@ from farm_workers.binding.objects import LeanError
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
+from farm_workers.images.accounts import Unaccounted, require_accounted
 from farm_workers.images.banned import write_banned
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.examples import Examples
@@ -221,6 +222,8 @@ def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool
             asked.get("context", ""),
             added=lambda: _added(frontend, asked),
         )
+    except Unaccounted:
+        accepted = False
     except NotWritten as error:
         if not in_own_folder:
             raise
@@ -244,8 +247,16 @@ def _read(frontend: Frontend, asked: protocol.ReadAsked) -> int:
 
 
 def _added(frontend: Frontend, asked: protocol.Asked) -> list[tuple[int, int]]:
-    """Return the constants to add to the module, besides those that Lean keeps."""
-    return Examples(frontend, asked["program"]).constants() if asked.get("examples") else []
+    """Return the constants to add to the module, besides those that Lean keeps.
+
+    Raises Unaccounted for a program that declares what its module lacks.
+    """
+    if not asked.get("examples"):
+        return []
+    examples = Examples(frontend, asked["program"])
+    constants = examples.constants()
+    require_accounted(frontend, asked["program"], examples)
+    return constants
 
 
 def _print_mark(mark: str) -> None:
