@@ -1,12 +1,12 @@
 """Image step, accounts: finds the declarations of a program that leave no constant.
 
-A command can catch the error of a declaration inside of it, as `#guard_msgs` does, and a declaration can give
-up without an error. Then Lean reports nothing and the module lacks the declaration. So each declaration that
-Lean's parser found in the text, and each that a macro made, must have left a constant of its name whose text
-begins and ends with it. Lean notes these places in the module (``src/Lean/DeclarationRange.lean``).
+A command can drop the error of a declaration inside of it, as `#guard_msgs` does, and an elaborator can stop
+without an error. Then Lean reports nothing and the module lacks the declaration. So each declaration that
+Lean's parser found in the text, and each one that a macro made, must have left a constant of its name whose
+text begins and ends with it. Lean notes these places in the module (``src/Lean/DeclarationRange.lean``).
 
-This runs in the process that ran the program, whose code can change what is read here. It can only count
-against a program.
+The process that ran the program does this, and the program's code can change the data. No verdict depends on
+it: a fault is one more reason to reject the program.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _COMMAND = "Lean.Parser.Command."
 _DECLARATION, _EXAMPLE, _NAME = (f"{_COMMAND}{each}" for each in ("declaration", "example", "declId"))
 #: Lean's own command that compares the messages of another one with a text, and drops them.
 _CATCHES = "Lean.guardMsgsCmd"
-#: Commands that state nothing: what a macro quotes is declared where Lean expands it, as its trees show.
+#: Commands that state nothing: Lean declares a quotation of a macro where it expands the macro.
 _SKIPPED = frozenset(f"{_COMMAND}{each}" for each in ("macro", "macro_rules", "deriving"))
-#: Quotations of commands; one of the second kind names what it quotes.
+#: Quotations of commands; one of the second kind begins with the name of a category.
 _QUOTED, _QUOTED_AS, _AS_COMMAND = f"{_COMMAND}quot", "Lean.Parser.Term.dynamicQuot", "command"
 #: A node that only holds others.
 _GROUP = "null"
@@ -56,13 +56,13 @@ _UNKNOWN = (
 )
 
 Span = tuple[int, int]
-#: The place of what no text states.
+#: The place of syntax that stands nowhere in the text.
 _NOWHERE: Span = (-1, -1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A place of the program, in bytes, and what is wrong there."""
+    """A place of the program, in bytes, and a sentence about it."""
 
     place: int
     sentence: str
@@ -78,7 +78,7 @@ class _Declaration:
 
 
 class Unaccounted(LeanError):
-    """A program declares what its module lacks, or may do so: its messages say where."""
+    """A program has faults, which were printed: its module may lack a declaration."""
 
 
 class Accounts:
@@ -110,7 +110,7 @@ class Accounts:
         return list(unique)[:_MOST_FAULTS]
 
     def _declared(self, command: int) -> Iterator[_Declaration]:
-        """Yield the declarations in a command that were not seen before; note what hides others."""
+        """Yield the new declarations in a command; note commands and code that can hide others."""
         todo = [command]
         while todo:
             node = todo.pop()
@@ -139,7 +139,7 @@ class Accounts:
         return _Declaration(span=self._span(node), name=_name_in(inner), example=example)
 
     def _require(self, wanted: dict[_Declaration, int]) -> None:
-        """Note a fault for each declaration that left fewer constants than the program has of it.
+        """Note a fault for each declaration that left fewer constants than it should.
 
         A macro may have written one with a name again, so that one constant is enough for it.
         """
@@ -225,6 +225,6 @@ def _is_in(place: Span, others: Sequence[Span]) -> bool:
 
 
 def _quotes_commands(node: int) -> bool:
-    """Return whether a quotation that names what it quotes names commands."""
+    """Return whether a quotation with the name of a category has that of commands."""
     parts = (each for each in elements(field(node, 2)) if not each & 1 and tag(each) == IDENTIFIER)
     return any(dotted(field(each, 2)) == _AS_COMMAND for each in parts)
