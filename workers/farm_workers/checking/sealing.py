@@ -40,8 +40,8 @@ _NOT_LISTED = against("forgotten", "Lean left no list of what the program declar
 _DROPS_ERRORS = "#guard_msgs"
 _MAY_DROP = against(
     "forgotten",
-    f"The program mentions {_DROPS_ERRORS}, which can drop the error of a declaration, and this way of running "
-    "Lean does not tell whether it does: remove it, or give the program a statement.",
+    f"The program mentions {_DROPS_ERRORS}, which can drop the error of a declaration, and this way of "
+    "running Lean does not tell whether it does: remove it, or give the program a statement.",
 )
 
 
