@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from farm_workers.checking.checker import Checker
+from farm_workers.environments.fit import Fit, engine
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.exploits.corpus import Case, judged, read
 
@@ -45,14 +47,52 @@ def asked(
     return checker.check(Check(program=f"{core.header}{text}", assurance=Assurance(tier=tier)), core, way=way)
 
 
-@pytest.mark.parametrize("way", STOCK)
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in BARE if not case.is_honest])
+@pytest.mark.parametrize(
+    ("case", "way"),  # both ways to start a fresh Lean go through the same list of declarations
+    [
+        pytest.param(case, way, id=f"{case.name}-{way}")
+        for case, way in zip([case for case in BARE if not case.is_honest], itertools.cycle(STOCK))
+    ],
+)
 def test_no_way_of_running_lean_takes_a_lie_for_a_proof(
-    checker: Checker, core: LeanEnvironment, way: str, case: Case
+    checker: Checker, core: LeanEnvironment, case: Case, way: str
 ) -> None:
     report = asked(checker, core, case.program, way)
     assert report.way == way
     assert judge(report).outcome is Outcome.REJECTED
+
+
+@pytest.fixture(scope="module")
+def plainer(core: LeanEnvironment) -> LeanEnvironment:
+    """The embedded environment whose forks elaborate command by command, as older releases do."""
+    digest = f"{core.digest}-by-commands"
+    fit = Fit(digest=digest, lean=core.toolchain, source="run", engine=engine(), way="commands")
+    return replace(core, digest=digest, fit=fit)
+
+
+def test_an_older_lean_accounts_for_declarations_as_well(checker: Checker, plainer: LeanEnvironment) -> None:
+    accounted = [case for case in BARE if case.kind in ("bare: caught", "bare: dropped", "bare: honest")]
+    tried = [(case, judged(checker, plainer, case, Tier.KERNEL)) for case in accounted]
+    assert [case.name for case, found in tried if not found.is_right or found.report.way != "forked"] == []
+
+
+def test_a_lost_declaration_is_an_error_of_leans_at_its_place(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    (lost,) = [case for case in BARE if case.name == "a theorem that a macro drops"]
+    report = asked(checker, core, lost.program)
+    (error,) = [each for each in report.answer.messages if each.severity == "error"]
+    lines = f"{core.header}{lost.program}".split("\n")
+    assert (error.column, lines[error.line - 1]) == (0, "theorem main : 5 = 6 := rfl")
+    assert "leaves nothing in the compiled module" in judge(report).detail
+
+
+@pytest.mark.parametrize("way", STOCK)
+def test_a_fresh_lean_proves_nothing_beside_a_command_that_may_drop_errors(
+    checker: Checker, core: LeanEnvironment, way: str
+) -> None:
+    verdict = judge(asked(checker, core, f"{NAMED}-- #guard_msgs\n", way))
+    assert (verdict.reason, "#guard_msgs" in verdict.detail) == (Reason.AUDIT, True)
 
 
 def test_the_kernel_is_given_the_examples(checker: Checker, core: LeanEnvironment) -> None:

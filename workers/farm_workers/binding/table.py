@@ -293,6 +293,7 @@ AFTER = StructureField(_TACTIC, "mctxAfter"), StructureField(_TACTIC, "goalsAfte
 TERM_INFO, TERM_CONTEXT = StructureField(_TERM, "toElabInfo"), StructureField(_TERM, "lctx")
 EXPECTED_TYPE, TERM = StructureField(_TERM, "expectedType?"), StructureField(_TERM, "expr")
 IS_BINDER = StructureField(_TERM, "isBinder", Shape.BYTE)
+IS_COMMAND = Constructor("Lean.Elab.Info", "ofCommandInfo")
 COMMAND_CONTEXT = StructureField("Lean.Elab.ContextInfo", "toCommandContextInfo")
 CONTEXT_ENVIRONMENT = StructureField("Lean.Elab.CommandContextInfo", "env")
 CONTEXT_HOLES = StructureField("Lean.Elab.CommandContextInfo", "mctx")
@@ -496,8 +497,8 @@ ABILITIES: dict[Ability, tuple[Entry | OneOf, ...]] = {
     ),
     Ability.EXAMPLES: (
         *(FOLD_TREE, IS_TERM, ELABORATOR, INFO_SYNTAX, TERM_INFO, TERM, IS_BINDER, COMMAND_CONTEXT),
-        *(CONTEXT_ENVIRONMENT, START, USED_CONSTANTS, REPLACED, FIND, OF_KERNEL, CONST),
-        *_MODULES,
+        *(CONTEXT_ENVIRONMENT, START, END, USED_CONSTANTS, REPLACED, FIND, OF_KERNEL, CONST, IS_COMMAND),
+        *(LINE, COLUMN, *_MODULES),
     ),
     Ability.SESSIONS: (
         *(FRONTEND_STATE, IN_FRONTEND, IN_COMMAND, PARSE, RUN_TACTIC, OPEN_GOALS, PRINT_GOAL),

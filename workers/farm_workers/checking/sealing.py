@@ -34,6 +34,16 @@ _NO_MODULE = against(
 #: declare an example, which the module does not hold.
 _NOT_LISTED = against("forgotten", "Lean left no list of what the program declares.")
 
+#: Lean's command that drops the errors of another one, and the audit of a program without a statement that a
+#: fresh Lean compiled and whose text has this token anywhere: the list lacks a declaration that failed. Only
+#: a program with syntax of its own can write the command otherwise, and such a program is refused as well.
+_DROPS_ERRORS = "#guard_msgs"
+_MAY_DROP = against(
+    "forgotten",
+    f"The program mentions {_DROPS_ERRORS}, which can drop the error of a declaration, and this way of "
+    "running Lean does not tell whether it does: remove it, or give the program a statement.",
+)
+
 
 def _hole(fills: Fills, program: str) -> tuple[int, int]:
     return line_and_column(fills.open(program), fills.start)
@@ -56,8 +66,11 @@ class Sealing:
         reply, question = compiled.reply, compiled.candidate.question
         if reply.module is None:
             return Sealed(audit=_NO_MODULE)
-        if question.keeps_examples and reply.report.way != FORKED and reply.declared is None:
-            return Sealed(audit=_NOT_LISTED)
+        if question.keeps_examples and reply.report.way != FORKED:
+            if reply.declared is None:
+                return Sealed(audit=_NOT_LISTED)
+            if _DROPS_ERRORS in question.program:
+                return Sealed(audit=_MAY_DROP)
         sealable = self._sealable(compiled, reply.module, states=states)
         with tracing.step("farm.seal"):
             sealed = self._forked_or_boxed(sealable)

@@ -26,6 +26,7 @@ from farm_workers.binding.objects import LeanError
 from farm_workers.box import launch
 from farm_workers.box.sockets import socket_of
 from farm_workers.images import protocol
+from farm_workers.images.accounts import Unaccounted, require_accounted
 from farm_workers.images.banned import write_banned
 from farm_workers.images.compiled import Compiler
 from farm_workers.images.examples import Examples
@@ -230,6 +231,8 @@ def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool
             asked.get("context", ""),
             added=lambda: _added(frontend, asked),
         )
+    except Unaccounted:
+        accepted = False
     except NotWritten as error:
         print(f"the module was not written: {error}", file=sys.stderr)  # noqa: T201 - talk
         # The folder of the cell has files of the program only, and they are examined later. Where none of
@@ -259,10 +262,16 @@ def _read(answered: Callable[[], Mapping[str, object]]) -> int:
 
 
 def _added(frontend: Frontend, asked: protocol.Asked) -> list[tuple[int, int]]:
-    """Return the constants to add to the module, besides those that Lean keeps."""
+    """Return the constants to add to the module, besides those that Lean keeps.
+
+    Raises Unaccounted for a program that declares what its module lacks.
+    """
     if not asked.get("examples"):
         return []
-    return Examples(frontend, asked["program"], asked["moved"]).constants()
+    examples = Examples(frontend, asked["program"], asked["moved"])
+    constants = examples.constants()
+    require_accounted(frontend, asked["program"], examples)
+    return constants
 
 
 def _print_mark(mark: str) -> None:

@@ -67,10 +67,15 @@ class Commands(Frontend):
 
     def last_command(self) -> int:
         """Return the syntax of the last command that Lean read, `NOTHING` if it read none."""
-        if self._done == NOTHING:
-            return NOTHING
-        commands = elements(self.lean.get(table.DONE_COMMANDS, self._done))
+        commands = self._read()
         return commands[-1] if commands else NOTHING
+
+    def commands(self) -> int:
+        """Return how many commands Lean read."""
+        return len(self._read())
+
+    def _read(self) -> list[int]:
+        return [] if self._done == NOTHING else elements(self.lean.get(table.DONE_COMMANDS, self._done))
 
     def trees(self) -> list[int]:
         """Return Lean's trees of the last program."""

@@ -12,6 +12,7 @@ Terms and constants are those of the kernel (``src/Lean/Expr.lean``, ``src/Lean/
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -51,38 +52,54 @@ class _Declared:
 
 
 class Examples:
-    """Reads the trees of the last program that the frontend elaborated."""
+    """Reads the trees of the last program that the frontend elaborated.
+
+    `last` is the kernel's view of its environment. After `constants`, `roots` are the syntax of each command
+    of the text, and `commands` that of all commands which Lean elaborated, also of those that macros made.
+    """
 
     def __init__(self, frontend: Frontend, program: str, moved: Sequence[int]) -> None:
         """Keep the frontend and its last program; `moved` is that of `farm_workers.images.protocol.Asked`."""
         self._frontend, self._lean = frontend, frontend.lean
-        self._last = frontend.kernel_of(frontend.last_environment())
+        self.last = frontend.kernel_of(frontend.last_environment())
         # As Lean reads it, see `mkInputContext`.
         self._source = program.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
         self._found: dict[tuple[int, str], _Declared] = {}
         self._names: set[str] = set()
         self._moved_from, self._moved_by = moved
+        self.commands, self.roots, self._is_root = list[int](), list[int](), False
+
+    @property
+    def starts(self) -> Counter[int]:
+        """How many examples begin at each byte, after `constants`."""
+        found = self._found.items()
+        return Counter(each.offset for (_, name), each in found if name.split(".")[-1] == _EXAMPLE)
 
     def constants(self) -> list[tuple[int, int]]:
         """Return the name and the `ConstantInfo` of each constant to add, and of its dependencies."""
         visit = Callback(self._visit)
         for tree in self._frontend.trees():
+            self._is_root = True
             self._lean.call(table.FOLD_TREE, self._lean.closure(visit), NOTHING, shared(tree))
         return [pair for each in self._found.values() for pair in self._added(each)]
 
     def _visit(self, context: int, info: int, found: int) -> int:
-        """Note a node that declares a constant which the last environment does not have."""
+        """Note a command, and a node that declares a constant which the last environment does not have."""
         lean = self._lean
-        if number_of(info) == lean.number(table.IS_TERM):
+        if number_of(info) == lean.number(table.IS_COMMAND):
+            self.commands.append(lean.get(table.INFO_SYNTAX, field(info, 0)))
+            self.roots += self.commands[-1:] if self._is_root else []
+        elif number_of(info) == lean.number(table.IS_TERM):
             inner = field(info, 0)  # most are no binders
             if lean.get(table.IS_BINDER, inner) and tag(term := lean.get(table.TERM, inner)) == _CONSTANT:
                 environment = lean.get(table.CONTEXT_ENVIRONMENT, lean.get(table.COMMAND_CONTEXT, context))
                 syntax = lean.get(table.INFO_SYNTAX, lean.get(table.TERM_INFO, inner))
                 self._note(field(term, 0), environment, syntax)
+        self._is_root = False
         return found
 
     def _note(self, name: int, environment: int, syntax: int) -> None:
-        if _find(self._lean, self._last, name) != NOTHING:
+        if _find(self._lean, self.last, name) != NOTHING:
             return
         place = self._lean.call(table.START, shared(syntax), FALSE)
         declared = _Declared(
@@ -95,7 +112,7 @@ class Examples:
     def _added(self, declared: _Declared) -> Iterator[tuple[int, int]]:
         """Yield a forgotten declaration, and its dependencies that were forgotten too, under new names."""
         lean, new = self._lean, self._new_name(declared)
-        found = dict(_reached(lean, declared, self._last))
+        found = dict(_reached(lean, declared, self.last))
         if not found:
             yield new, self._without_proof(new, declared.name)
         names = {name: _below(lean, new, known.name) for name, known in found.items()}

@@ -143,6 +143,10 @@ class Frontend(ABC):
         """Return the syntax of the last command that Lean read, `NOTHING` if it read none."""
 
     @abstractmethod
+    def commands(self) -> int:
+        """Return how many commands of the last program Lean read."""
+
+    @abstractmethod
     def trees(self) -> list[int]:
         """Return Lean's trees of the last program: `Lean.Elab.InfoTree` each."""
 

@@ -130,7 +130,7 @@ class Goals:
             goal = state.offset, state.kind, self.printed(state)
             if goal[2] and goal not in told:
                 told.add(goal)
-                line, column = self._place(state.offset)
+                line, column = self.place_of(state.offset)
                 said = {"line": line, "column": column, "kind": state.kind, "goal": goal[2]}
                 file.write(json.dumps(said | self._hole(state)) + "\n")
 
@@ -139,8 +139,8 @@ class Goals:
         if state.hole is None:
             return {}
         open_goals = sum(1 for _ in itertools.islice(members(state.goals), _MOST_TOGETHER))
-        places = [*self._place(state.hole[0]), *self._place(state.hole[1])]
-        indent = None if state.block is None else self._place(state.block)[1]
+        places = [*self.place_of(state.hole[0]), *self.place_of(state.hole[1])]
+        indent = None if state.block is None else self.place_of(state.block)[1]
         return {"hole": places, "is_term": state.is_term, "open": open_goals, "indent": indent}
 
     def sorries(self) -> list[GoalsAt]:
@@ -151,7 +151,7 @@ class Goals:
 
     def place(self, state: GoalsAt) -> tuple[int, int]:
         """Return the line of a state, from 1, and its column, from 0, in code points."""
-        return self._place(state.offset)
+        return self.place_of(state.offset)
 
     def _visit_all(self) -> None:
         visit = Callback(self._visit)
@@ -300,7 +300,8 @@ class Goals:
         behind = self._source[start : self._lines[line]].decode("utf-8", "surrogatepass")
         return start + len(behind[:column].encode("utf-8", "surrogatepass"))
 
-    def _place(self, offset: int) -> tuple[int, int]:
+    def place_of(self, offset: int) -> tuple[int, int]:
+        """Return the line, from 1, and the column, from 0, of a byte."""
         line = bisect_right(self._lines, offset)
         before = self._source[self._lines[line - 1] : offset]
         return line, len(before.decode("utf-8", "replace"))

@@ -132,11 +132,18 @@ class Snapshots(Frontend):
 
     def last_command(self) -> int:
         """Return the syntax of the last command that Lean read, `NOTHING` if it read none."""
+        read = self._read()
+        return self.lean.get(table.COMMAND_SYNTAX, read[-1]) if read else NOTHING
+
+    def commands(self) -> int:
+        """Return how many commands Lean read."""
+        return len(self._read())
+
+    def _read(self) -> list[int]:
         processed = self._processed(self._elaboration)
         if processed == NOTHING:
-            return NOTHING
-        *_, last = self._commands(self.lean.get(table.FIRST_COMMAND, field(processed, 0)))
-        return self.lean.get(table.COMMAND_SYNTAX, last)
+            return []
+        return list(self._commands(self.lean.get(table.FIRST_COMMAND, field(processed, 0))))
 
     def trees(self) -> list[int]:
         """Return Lean's trees of the last program."""
