@@ -14,6 +14,7 @@ from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
+from farm.assembly.negation import negation_of
 from farm.assembly.tasked import NoTask
 from farm.client import Client, Invalid
 from farm.judging.assurance import Assurance
@@ -148,6 +149,155 @@ def test_an_answer_that_proves_both_is_a_failure_of_the_farm(checker: Checker, c
     found = judge(asked(checker, core, Kind.EITHER, TRUE, "exact bad _", context=BAD))
     assert (found.outcome, found.reason) == (Outcome.JUDGE_ERROR, Reason.CONTRADICTION)
     assert not found.is_tried_again
+
+
+PLAIN, NO = "theorem t : ∀ n : Nat, n = n := by", "class No : Prop where\n  no : False\n"
+OF_W, W = (
+    "exact fun _ => Bool.false_ne_true w.default.down",
+    "variable [w : Inhabited (PLift (false = true))]\n",
+)
+FALSE_B = "namespace B\ntheorem t : False := sorry\nend B\n"
+
+#: Contexts below which the text of a negation means something else, with statements and answers to it.
+SCOPES = {
+    "a closed instance": (W, PLAIN, OF_W),
+    "an instance that the statement omits": (W, f"omit w in\n{PLAIN}", OF_W),
+    "a variable that is included": ("variable (h : 0 = 1)\ninclude h\n", PLAIN, "cases h"),
+    "one of the statement's own": ("", f"variable (h : 0 = 1)\ninclude h\n{PLAIN}", "cases h"),
+    "an implicit one": ("variable {h : False}\ninclude h\n", PLAIN, "exact h.elim"),
+    "two that contradict each other": (
+        "variable (p : Prop) (h : p) (k : ¬ p)\ninclude k h\n",
+        PLAIN,
+        "exact (k h).elim",
+    ),
+    "one of a section": ("section A\nsection\nvariable (h : False)\ninclude h\n", PLAIN, "exact h.elim"),
+    "one of a namespace": ("namespace A\nvariable (h : False)\ninclude h\n", PLAIN, "exact h.elim"),
+    "a class without instances": (f"{NO}variable [No]\n", PLAIN, "exact No.no.elim"),
+    "such a class with a name": (f"{NO}variable [e : No]\n", PLAIN, "exact e.no.elim"),
+    "a variable with the statement's name": ("variable (t : False)\n", PLAIN, "exact t.elim"),
+    "another type of": ("macro_rules | `(type_of% $_) => `(False)\n", PLAIN, "exact fun h => h"),
+    "the statement denied twice": (
+        "macro_rules | `(type_of% $_) => `(¬ ∀ n : Nat, n = n)\n",
+        PLAIN,
+        "exact fun h => h fun _ => rfl",
+    ),
+    "another negation": ("macro_rules | `(¬ $_) => `(True)\n", PLAIN, "exact trivial"),
+    "an implication": ("macro_rules | `(¬ $p) => `($p → $p)\n", PLAIN, "exact fun h => h"),
+    "a hypothesis of the negation": (
+        "macro_rules | `(¬ $p) => `(∀ _ : False, Not $p)\n",
+        PLAIN,
+        "exact fun h => h.elim",
+    ),
+    "a negation of one's own": (
+        "namespace A\ndef Not (_ : Prop) : Prop := True\nmacro_rules | `(¬ $p) => `(Not $p)\n",
+        PLAIN,
+        "exact trivial",
+    ),
+    "the same without a macro": ("namespace A\ndef Not (_ : Prop) : Prop := True\n", PLAIN, "exact trivial"),
+    "another tactic": (
+        "macro_rules | `(tactic| exact $_) => `(tactic| refine (sorry : False))\n",
+        PLAIN,
+        "refine fun h => h",
+    ),
+    "a theorem of an open namespace": (f"{FALSE_B}open B\n", PLAIN, "exact fun h => h"),
+    "one under another name": (
+        f"{FALSE_B.replace('t :', 'x :')}open B renaming x → t\n",
+        PLAIN,
+        "exact fun h => h",
+    ),
+    "one that is exported": (f"{FALSE_B}export B (t)\n", PLAIN, "exact fun h => h"),
+    "one in a namespace around": (f"{FALSE_B.replace('B', 'A')}namespace A.C\n", PLAIN, "exact fun h => h"),
+    "a theorem above": ("theorem t' : False := sorry\n", PLAIN, "exact fun h => h"),
+}
+
+
+@pytest.mark.parametrize(("above", "statement", "answer"), SCOPES.values(), ids=SCOPES)
+def test_no_scope_gives_a_true_statement_a_disproof(
+    checker: Checker, core: LeanEnvironment, above: str, statement: str, answer: str
+) -> None:
+    found = judge(asked(checker, core, Kind.DISPROVE, statement, answer, context=HEADER + "\n" + above))
+    assert found.outcome in (Outcome.REJECTED, Outcome.JUDGE_ERROR), found.detail
+    assert found.reason in (Reason.ERROR, Reason.BAD_CHALLENGE), found.detail
+
+
+def test_a_scope_that_adds_to_a_negation_is_the_statements_fault(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    context = f"{HEADER}\n{W}"
+    for task in (Kind.DISPROVE, Kind.EITHER):
+        found = judge(asked(checker, core, task, PLAIN, OF_W, context=context))
+        assert (found.reason, "The negation of t cannot be stated" in found.detail) == ("bad_challenge", True)
+    proof = judge(asked(checker, core, Kind.EITHER, PLAIN, "exact fun _ => rfl", context=context))
+    assert proof.outcome is Outcome.PROVED, proof.detail
+    facts = stated(checker, core, "theorem t : 8 + 1 = 9 := by", context=f"{context}include w\n")
+    assert facts.negation_closed_by is None
+
+
+def test_a_line_of_farm_negate_has_to_state_the_negation(checker: Checker, core: LeanEnvironment) -> None:
+    for context, answer, outcome in ((W, OF_W, "judge_error"), ("variable (p : Prop)\n", DISPROOF, "proved")):
+        line = negation_of("", PLAIN if answer is OF_W else "theorem t : p := by", f"{HEADER}\n{context}")
+        assert line
+        marked = Task.of({"negates": 1})
+        entry = Entry(
+            path="",
+            line=1,
+            name="t",
+            header="",
+            context=line.context,
+            formal_statement=line.formal_statement,
+            generation=f"```lean4\n{answer}\n```",
+            predicted_proof="",
+            task=marked,
+        )
+        check = check_of(entry, Limits(wall_seconds=20.0), Assurance())
+        assert judge(checker.check(check, core)).outcome == outcome
+
+
+#: False statements of which a disproof is found below ordinary scopes.
+HONEST = {
+    "an instance of a variable": (
+        "variable {α : Type} [Inhabited α]\n",
+        "theorem t : ∀ a b : α, a = b := by",
+        "intro h\nexact Bool.noConfusion (h (α := Bool) true false)",
+    ),
+    "a name of an open namespace": (f"{FALSE_B}open B\n", FALSE, DISPROOF),
+    "a part of a name": (
+        "namespace B.A\ntheorem t : 1 = 1 := rfl\nend B.A\nopen B\n",
+        "theorem A.t : 1 = 2 := by",
+        "decide",
+    ),
+    "a name from the root": (
+        "namespace A\ntheorem t : 1 = 1 := rfl\n",
+        "theorem _root_.t : 1 = 2 := by",
+        "decide",
+    ),
+    "the same name at the root": ("theorem t : 1 = 1 := rfl\nnamespace A\n", FALSE, DISPROOF),
+    "a private theorem": ("", "private theorem t : 1 = 2 := by", "decide"),
+    "the second of two parts": ("", "theorem a : 1 = 1 := by sorry\ntheorem t : 1 = 2 := by", "decide"),
+    "a match": (
+        "",
+        "theorem t (n : Nat) : (match n with | 0 => True | _ => False) := by",
+        "exact fun h => h 1",
+    ),
+    "the larger of two universes": (
+        "universe u v\n",
+        "theorem t (α : Type (max v u)) (a b : α) : a = b := by",
+        "intro h\nexact Bool.noConfusion (congrArg ULift.down (h (ULift Bool) ⟨true⟩ ⟨false⟩))",
+    ),
+    "a sorry of the dataset": (
+        "def s : Nat := sorry\n",
+        "theorem t : s = 1 ∧ False := by",
+        "exact fun h => h.2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("above", "statement", "answer"), HONEST.values(), ids=HONEST)
+def test_an_honest_disproof_below_an_ordinary_scope_is_accepted(
+    checker: Checker, core: LeanEnvironment, above: str, statement: str, answer: str
+) -> None:
+    found = judge(asked(checker, core, Kind.DISPROVE, statement, answer, context=HEADER + "\n" + above))
+    assert found.outcome is Outcome.DISPROVED, found.detail
 
 
 @pytest.mark.parametrize("statement", ["", "example : False := by"])
