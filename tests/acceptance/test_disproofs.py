@@ -7,8 +7,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
@@ -16,7 +19,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 
 from farm.assembly.negation import negation_of
 from farm.assembly.tasked import NoTask
-from farm.client import Client, Invalid
+from farm.client import Client, Invalid, Result
 from farm.judging.assurance import Assurance
 from farm.judging.audit import Stated
 from farm.judging.report import Report
@@ -467,6 +470,166 @@ def test_what_is_proved_and_disproved_is_taken_back(farm: Command, tmp_path: Pat
     assert (first[0]["farm"]["reason"], alone[0]["farm"]["reason"]) == ("ok", "ok")
     assert [each[0]["farm"]["reason"] for each in (other, third)] == ["contradiction", "contradiction"]
     assert (verdicts(farm, first), verdicts(farm, alone)) == ({"judge_error": 1}, {"proved": 1})
+
+
+U = "theorem u (n : Nat) : n + 0 = n := by"
+NOT_U = "theorem x : ¬ ∀ n : Nat, n + 0 = n := by"
+#: Lines that are proved and look like disproofs of U: their context, statement and answer.
+LIKE_DISPROOFS: dict[str, tuple[str, str, str]] = {
+    "the type of another term": (
+        f"{U.removesuffix('by')}sorry\n",
+        "theorem negation : ¬ type_of% @(sorry : 3 = 4) := by",
+        "decide",
+    ),
+    "the negation of another statement": ("", "theorem negation : ¬ 3 = 4 := by", "decide"),
+    "another right side": (
+        "",
+        "theorem u : ¬ ∀ n : Nat, n + 0 = 0 := by",
+        "exact fun h => Nat.noConfusion (h 1)",
+    ),
+    "another left side": (
+        "",
+        "theorem u : ¬ ∀ n : Nat, n + 1 = n := by",
+        "exact fun h => Nat.noConfusion (h 0)",
+    ),
+    "two negations": ("", "theorem x : ¬ ¬ ∀ n : Nat, n + 0 = n := by", "exact fun h => h fun _ => rfl"),
+    "a hypothesis": ("", "theorem x (h : 0 = 1) : ¬ ∀ n : Nat, n + 0 = n := by", "cases h"),
+    "a variable": ("variable (h : 0 = 1)\ninclude h\n", NOT_U, "cases h"),
+    "a class": (f"{NO}variable [No]\n", NOT_U, "exact No.no.elim"),
+    "an implication": ("", "theorem x : False → ¬ ∀ n : Nat, n + 0 = n := by", "exact fun h => h.elim"),
+    "a part": ("", "theorem x : ¬ ∀ n : Nat, n + 0 = n ∧ n = 0 := by", "exact fun h => nomatch (h 1).2"),
+    "a macro": (
+        "macro_rules | `($a = $b) => `($a ≠ $b)\n",
+        NOT_U,
+        "exact fun h => h 0 rfl",
+    ),
+    "a notation": ("macro_rules | `(¬ $p) => `($p)\n", NOT_U, "exact fun _ => rfl"),
+    "an instance": (
+        "instance (priority := high) : HAdd Nat Nat Nat := ⟨fun _ _ => 1⟩\n",
+        NOT_U,
+        "exact fun h => Nat.noConfusion (h 0)",
+    ),
+    "an equality of its own": (
+        "namespace A\ndef Eq {α : Sort u} (a b : α) : Prop := False\n"
+        "macro_rules | `($a = $b) => `(Eq $a $b)\n",
+        NOT_U,
+        "exact fun h => h 0",
+    ),
+    "a negation of its own": (
+        "namespace A\ndef Not (_ : Prop) : Prop := True\n",
+        "theorem x : Not (∀ n : Nat, n + 0 = n) := by",
+        "exact trivial",
+    ),
+    "numbers of its own": (
+        "namespace A\ninductive Nat | zero | succ (n : Nat)\ndef plus (a _ : Nat) : Nat := .succ a\n"
+        "instance : HAdd Nat Nat Nat := ⟨plus⟩\n",
+        "theorem x : ¬ ∀ n : Nat, n + .zero = n := by",
+        "exact fun h => nomatch h .zero",
+    ),
+    "a definition of the same name": ("def u : Prop := False\n", "theorem x : ¬ u := by", "exact fun h => h"),
+    "an axiom": ("axiom bad : False\n", NOT_U, "exact bad.elim"),
+    "an axiom with the name of Lean's": (
+        "namespace A\naxiom propext : False\n",
+        NOT_U,
+        "exact A.propext.elim",
+    ),
+    "a sorry of the dataset": ("theorem s : False := sorry\n", NOT_U, "exact s.elim"),
+}
+ALLOWED = ("propext", "bad", "A.propext")
+
+
+class Keyed(Client):
+    """The client of a key of its own."""
+
+    def __init__(self, served: Served, name: str) -> None:
+        self._at = served.options["url"]
+        self._bearer = served.farm("keys", "add", name).stdout.split()[-1]
+        super().__init__(self._at, token=self._bearer, deadline=120 * PATIENCE)
+
+    def item(self, found: Result) -> dict[str, Any]:
+        """Return what the service says of an item now."""
+        headers = {"Authorization": f"Bearer {self._bearer}"}
+        told: dict[str, Any] = httpx.get(
+            f"{self._at}/v1/items/{found.id}", headers=headers, timeout=60
+        ).json()
+        return told
+
+
+def test_no_line_changes_the_verdict_of_another_keys_line(
+    served: Served, farm: Command, tmp_path: Path
+) -> None:
+    """Try each way in: items, manifests, sessions, drop-ins and search."""
+    rows: list[Row] = [
+        {
+            "context": f"{HEADER}\n{above}",
+            "formal_statement": statement,
+            "generation": f"```lean4\n{answer}\n```",
+        }
+        for above, statement, answer in LIKE_DISPROOFS.values()
+    ]
+    bogus = {name: rows[0][name] for name in ("context", "formal_statement")}
+    with Keyed(served, "bob") as bob, Keyed(served, "alice") as alice:
+        mine = bob.check({"header": HEADER, "formal_statement": U, "proof": "rfl"}, accept=("forgeable",))
+        hers = alice.check_all(rows, axioms=ALLOWED, accept=("forgeable", "sorry"))
+        submitted(
+            farm,
+            tmp_path / "m.jsonl",
+            [dict(each) for each in rows],
+            "--axiom",
+            "bad",
+            "--axiom",
+            "A.propext",
+        )
+        with alice.session(bogus) as session:
+            step = session.step(session.root, ["decide"])[0]
+            by_steps = session.prove(step.state or "")
+        program = f"{bogus['context']}{bogus['formal_statement']} decide\n"
+        body = {"codes": [{"custom_id": "1", "code": program, **bogus}]}
+        headers = {"Authorization": f"Bearer {served.options['token']}"}
+        dropped = httpx.post(
+            f"{served.options['url']}/verify", json=body, headers=headers, timeout=120 * PATIENCE
+        )
+        negations = tmp_path / "search.jsonl"
+        negations.write_text(json.dumps({**bogus, "name": "t"}) + "\n")
+        searched = farm("search", negations, "-o", tmp_path / "found.jsonl", "--expansions", 32)
+        now = bob.item(mine)
+    assert [name for name, each in zip(LIKE_DISPROOFS, hers, strict=True) if not each.proved] == []
+    assert (by_steps.verdict, dropped.status_code, searched.returncode) == ("proved", 200, 0), searched.stderr
+    assert "proved" in (tmp_path / "found.jsonl").read_text()
+    assert (now["verdict"], now["reward"], now["contested"]) == ("proved", 1.0, False)
+    assert not any(each.contested for each in hers)
+
+
+#: Statements that contradict TRUE below an inconsistent context, in other words and under other names.
+CONTRARY = (
+    "theorem x : ¬ ∀ p : Prop, p → p := by",
+    "theorem x (h : ∀ q : Prop, q → q) : False := by",
+    "theorem x : (∀ p : Prop, p → p) → False := by",
+    "theorem x : ¬ ¬ ¬ ∀ p : Prop, p → p := by",
+)
+
+
+def test_a_contradiction_by_another_key_marks_both_and_tells_neither_of_the_other(served: Served) -> None:
+    accept, own = ("forgeable",), {"axioms": ("bad",)}
+    with Keyed(served, "carol") as carol, Keyed(served, "dave") as dave:
+        proof = carol.check(
+            {"context": BAD, "formal_statement": TRUE, "proof": "exact bad _"}, accept=accept, **own
+        )
+        items = [{"context": BAD, "formal_statement": each, "proof": "exact bad _"} for each in CONTRARY]
+        items += [{"context": BAD, "formal_statement": TRUE, "proof": "exact bad _", "task": "disprove"}]
+        found = dave.check_all(items, accept=accept, **own)
+        now = carol.item(proof)
+        again = dave.check(
+            {"context": BAD, "formal_statement": TRUE, "proof": "exact bad _"}, accept=accept, **own
+        )
+    assert (proof.verdict, proof.reward, proof.contested) == ("proved", 1.0, False)
+    assert (now["verdict"], now["reward"], now["contested"]) == ("proved", 1.0, True)
+    assert now["detail"] == proof.detail
+    assert [(each.reward, each.contested) for each in found] == [(1.0, True)] * len(items)
+    assert not any((proof.id or "?") in json.dumps(asdict(each)) for each in found)
+    # The text is carol's too: its check is hers, and nothing says so.
+    assert again.provenance
+    assert (again.provenance.shared, again.provenance.trace_id, again.contested) == (False, None, True)
 
 
 def test_items_are_disproved_and_stated_over_http(served: Served) -> None:
