@@ -7,15 +7,19 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 
+from farm.assembly.negation import negation_of
 from farm.assembly.tasked import NoTask
-from farm.client import Client, Invalid
+from farm.client import Client, Invalid, Result
 from farm.judging.assurance import Assurance
 from farm.judging.audit import Stated
 from farm.judging.report import Report
@@ -148,6 +152,155 @@ def test_an_answer_that_proves_both_is_a_failure_of_the_farm(checker: Checker, c
     found = judge(asked(checker, core, Kind.EITHER, TRUE, "exact bad _", context=BAD))
     assert (found.outcome, found.reason) == (Outcome.JUDGE_ERROR, Reason.CONTRADICTION)
     assert not found.is_tried_again
+
+
+PLAIN, NO = "theorem t : ∀ n : Nat, n = n := by", "class No : Prop where\n  no : False\n"
+OF_W, W = (
+    "exact fun _ => Bool.false_ne_true w.default.down",
+    "variable [w : Inhabited (PLift (false = true))]\n",
+)
+FALSE_B = "namespace B\ntheorem t : False := sorry\nend B\n"
+
+#: Contexts below which the text of a negation means something else, with statements and answers to it.
+SCOPES = {
+    "a closed instance": (W, PLAIN, OF_W),
+    "an instance that the statement omits": (W, f"omit w in\n{PLAIN}", OF_W),
+    "a variable that is included": ("variable (h : 0 = 1)\ninclude h\n", PLAIN, "cases h"),
+    "one of the statement's own": ("", f"variable (h : 0 = 1)\ninclude h\n{PLAIN}", "cases h"),
+    "an implicit one": ("variable {h : False}\ninclude h\n", PLAIN, "exact h.elim"),
+    "two that contradict each other": (
+        "variable (p : Prop) (h : p) (k : ¬ p)\ninclude k h\n",
+        PLAIN,
+        "exact (k h).elim",
+    ),
+    "one of a section": ("section A\nsection\nvariable (h : False)\ninclude h\n", PLAIN, "exact h.elim"),
+    "one of a namespace": ("namespace A\nvariable (h : False)\ninclude h\n", PLAIN, "exact h.elim"),
+    "a class without instances": (f"{NO}variable [No]\n", PLAIN, "exact No.no.elim"),
+    "such a class with a name": (f"{NO}variable [e : No]\n", PLAIN, "exact e.no.elim"),
+    "a variable with the statement's name": ("variable (t : False)\n", PLAIN, "exact t.elim"),
+    "another type of": ("macro_rules | `(type_of% $_) => `(False)\n", PLAIN, "exact fun h => h"),
+    "the statement denied twice": (
+        "macro_rules | `(type_of% $_) => `(¬ ∀ n : Nat, n = n)\n",
+        PLAIN,
+        "exact fun h => h fun _ => rfl",
+    ),
+    "another negation": ("macro_rules | `(¬ $_) => `(True)\n", PLAIN, "exact trivial"),
+    "an implication": ("macro_rules | `(¬ $p) => `($p → $p)\n", PLAIN, "exact fun h => h"),
+    "a hypothesis of the negation": (
+        "macro_rules | `(¬ $p) => `(∀ _ : False, Not $p)\n",
+        PLAIN,
+        "exact fun h => h.elim",
+    ),
+    "a negation of one's own": (
+        "namespace A\ndef Not (_ : Prop) : Prop := True\nmacro_rules | `(¬ $p) => `(Not $p)\n",
+        PLAIN,
+        "exact trivial",
+    ),
+    "the same without a macro": ("namespace A\ndef Not (_ : Prop) : Prop := True\n", PLAIN, "exact trivial"),
+    "another tactic": (
+        "macro_rules | `(tactic| exact $_) => `(tactic| refine (sorry : False))\n",
+        PLAIN,
+        "refine fun h => h",
+    ),
+    "a theorem of an open namespace": (f"{FALSE_B}open B\n", PLAIN, "exact fun h => h"),
+    "one under another name": (
+        f"{FALSE_B.replace('t :', 'x :')}open B renaming x → t\n",
+        PLAIN,
+        "exact fun h => h",
+    ),
+    "one that is exported": (f"{FALSE_B}export B (t)\n", PLAIN, "exact fun h => h"),
+    "one in a namespace around": (f"{FALSE_B.replace('B', 'A')}namespace A.C\n", PLAIN, "exact fun h => h"),
+    "a theorem above": ("theorem t' : False := sorry\n", PLAIN, "exact fun h => h"),
+}
+
+
+@pytest.mark.parametrize(("above", "statement", "answer"), SCOPES.values(), ids=SCOPES)
+def test_no_scope_gives_a_true_statement_a_disproof(
+    checker: Checker, core: LeanEnvironment, above: str, statement: str, answer: str
+) -> None:
+    found = judge(asked(checker, core, Kind.DISPROVE, statement, answer, context=HEADER + "\n" + above))
+    assert found.outcome in (Outcome.REJECTED, Outcome.JUDGE_ERROR), found.detail
+    assert found.reason in (Reason.ERROR, Reason.BAD_CHALLENGE), found.detail
+
+
+def test_a_scope_that_adds_to_a_negation_is_the_statements_fault(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    context = f"{HEADER}\n{W}"
+    for task in (Kind.DISPROVE, Kind.EITHER):
+        found = judge(asked(checker, core, task, PLAIN, OF_W, context=context))
+        assert (found.reason, "The negation of t cannot be stated" in found.detail) == ("bad_challenge", True)
+    proof = judge(asked(checker, core, Kind.EITHER, PLAIN, "exact fun _ => rfl", context=context))
+    assert proof.outcome is Outcome.PROVED, proof.detail
+    facts = stated(checker, core, "theorem t : 8 + 1 = 9 := by", context=f"{context}include w\n")
+    assert facts.negation_closed_by is None
+
+
+def test_a_line_of_farm_negate_has_to_state_the_negation(checker: Checker, core: LeanEnvironment) -> None:
+    for context, answer, outcome in ((W, OF_W, "judge_error"), ("variable (p : Prop)\n", DISPROOF, "proved")):
+        line = negation_of("", PLAIN if answer is OF_W else "theorem t : p := by", f"{HEADER}\n{context}")
+        assert line
+        marked = Task.of({"negates": 1})
+        entry = Entry(
+            path="",
+            line=1,
+            name="t",
+            header="",
+            context=line.context,
+            formal_statement=line.formal_statement,
+            generation=f"```lean4\n{answer}\n```",
+            predicted_proof="",
+            task=marked,
+        )
+        check = check_of(entry, Limits(wall_seconds=20.0), Assurance())
+        assert judge(checker.check(check, core)).outcome == outcome
+
+
+#: False statements of which a disproof is found below ordinary scopes.
+HONEST = {
+    "an instance of a variable": (
+        "variable {α : Type} [Inhabited α]\n",
+        "theorem t : ∀ a b : α, a = b := by",
+        "intro h\nexact Bool.noConfusion (h (α := Bool) true false)",
+    ),
+    "a name of an open namespace": (f"{FALSE_B}open B\n", FALSE, DISPROOF),
+    "a part of a name": (
+        "namespace B.A\ntheorem t : 1 = 1 := rfl\nend B.A\nopen B\n",
+        "theorem A.t : 1 = 2 := by",
+        "decide",
+    ),
+    "a name from the root": (
+        "namespace A\ntheorem t : 1 = 1 := rfl\n",
+        "theorem _root_.t : 1 = 2 := by",
+        "decide",
+    ),
+    "the same name at the root": ("theorem t : 1 = 1 := rfl\nnamespace A\n", FALSE, DISPROOF),
+    "a private theorem": ("", "private theorem t : 1 = 2 := by", "decide"),
+    "the second of two parts": ("", "theorem a : 1 = 1 := by sorry\ntheorem t : 1 = 2 := by", "decide"),
+    "a match": (
+        "",
+        "theorem t (n : Nat) : (match n with | 0 => True | _ => False) := by",
+        "exact fun h => h 1",
+    ),
+    "the larger of two universes": (
+        "universe u v\n",
+        "theorem t (α : Type (max v u)) (a b : α) : a = b := by",
+        "intro h\nexact Bool.noConfusion (congrArg ULift.down (h (ULift Bool) ⟨true⟩ ⟨false⟩))",
+    ),
+    "a sorry of the dataset": (
+        "def s : Nat := sorry\n",
+        "theorem t : s = 1 ∧ False := by",
+        "exact fun h => h.2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("above", "statement", "answer"), HONEST.values(), ids=HONEST)
+def test_an_honest_disproof_below_an_ordinary_scope_is_accepted(
+    checker: Checker, core: LeanEnvironment, above: str, statement: str, answer: str
+) -> None:
+    found = judge(asked(checker, core, Kind.DISPROVE, statement, answer, context=HEADER + "\n" + above))
+    assert found.outcome is Outcome.DISPROVED, found.detail
 
 
 @pytest.mark.parametrize("statement", ["", "example : False := by"])
@@ -317,6 +470,166 @@ def test_what_is_proved_and_disproved_is_taken_back(farm: Command, tmp_path: Pat
     assert (first[0]["farm"]["reason"], alone[0]["farm"]["reason"]) == ("ok", "ok")
     assert [each[0]["farm"]["reason"] for each in (other, third)] == ["contradiction", "contradiction"]
     assert (verdicts(farm, first), verdicts(farm, alone)) == ({"judge_error": 1}, {"proved": 1})
+
+
+U = "theorem u (n : Nat) : n + 0 = n := by"
+NOT_U = "theorem x : ¬ ∀ n : Nat, n + 0 = n := by"
+#: Lines that are proved and look like disproofs of U: their context, statement and answer.
+LIKE_DISPROOFS: dict[str, tuple[str, str, str]] = {
+    "the type of another term": (
+        f"{U.removesuffix('by')}sorry\n",
+        "theorem negation : ¬ type_of% @(sorry : 3 = 4) := by",
+        "decide",
+    ),
+    "the negation of another statement": ("", "theorem negation : ¬ 3 = 4 := by", "decide"),
+    "another right side": (
+        "",
+        "theorem u : ¬ ∀ n : Nat, n + 0 = 0 := by",
+        "exact fun h => Nat.noConfusion (h 1)",
+    ),
+    "another left side": (
+        "",
+        "theorem u : ¬ ∀ n : Nat, n + 1 = n := by",
+        "exact fun h => Nat.noConfusion (h 0)",
+    ),
+    "two negations": ("", "theorem x : ¬ ¬ ∀ n : Nat, n + 0 = n := by", "exact fun h => h fun _ => rfl"),
+    "a hypothesis": ("", "theorem x (h : 0 = 1) : ¬ ∀ n : Nat, n + 0 = n := by", "cases h"),
+    "a variable": ("variable (h : 0 = 1)\ninclude h\n", NOT_U, "cases h"),
+    "a class": (f"{NO}variable [No]\n", NOT_U, "exact No.no.elim"),
+    "an implication": ("", "theorem x : False → ¬ ∀ n : Nat, n + 0 = n := by", "exact fun h => h.elim"),
+    "a part": ("", "theorem x : ¬ ∀ n : Nat, n + 0 = n ∧ n = 0 := by", "exact fun h => nomatch (h 1).2"),
+    "a macro": (
+        "macro_rules | `($a = $b) => `($a ≠ $b)\n",
+        NOT_U,
+        "exact fun h => h 0 rfl",
+    ),
+    "a notation": ("macro_rules | `(¬ $p) => `($p)\n", NOT_U, "exact fun _ => rfl"),
+    "an instance": (
+        "instance (priority := high) : HAdd Nat Nat Nat := ⟨fun _ _ => 1⟩\n",
+        NOT_U,
+        "exact fun h => Nat.noConfusion (h 0)",
+    ),
+    "an equality of its own": (
+        "namespace A\ndef Eq {α : Sort u} (a b : α) : Prop := False\n"
+        "macro_rules | `($a = $b) => `(Eq $a $b)\n",
+        NOT_U,
+        "exact fun h => h 0",
+    ),
+    "a negation of its own": (
+        "namespace A\ndef Not (_ : Prop) : Prop := True\n",
+        "theorem x : Not (∀ n : Nat, n + 0 = n) := by",
+        "exact trivial",
+    ),
+    "numbers of its own": (
+        "namespace A\ninductive Nat | zero | succ (n : Nat)\ndef plus (a _ : Nat) : Nat := .succ a\n"
+        "instance : HAdd Nat Nat Nat := ⟨plus⟩\n",
+        "theorem x : ¬ ∀ n : Nat, n + .zero = n := by",
+        "exact fun h => nomatch h .zero",
+    ),
+    "a definition of the same name": ("def u : Prop := False\n", "theorem x : ¬ u := by", "exact fun h => h"),
+    "an axiom": ("axiom bad : False\n", NOT_U, "exact bad.elim"),
+    "an axiom with the name of Lean's": (
+        "namespace A\naxiom propext : False\n",
+        NOT_U,
+        "exact A.propext.elim",
+    ),
+    "a sorry of the dataset": ("theorem s : False := sorry\n", NOT_U, "exact s.elim"),
+}
+ALLOWED = ("propext", "bad", "A.propext")
+
+
+class Keyed(Client):
+    """The client of a key of its own."""
+
+    def __init__(self, served: Served, name: str) -> None:
+        self._at = served.options["url"]
+        self._bearer = served.farm("keys", "add", name).stdout.split()[-1]
+        super().__init__(self._at, token=self._bearer, deadline=120 * PATIENCE)
+
+    def item(self, found: Result) -> dict[str, Any]:
+        """Return what the service says of an item now."""
+        headers = {"Authorization": f"Bearer {self._bearer}"}
+        told: dict[str, Any] = httpx.get(
+            f"{self._at}/v1/items/{found.id}", headers=headers, timeout=60
+        ).json()
+        return told
+
+
+def test_no_line_changes_the_verdict_of_another_keys_line(
+    served: Served, farm: Command, tmp_path: Path
+) -> None:
+    """Try each way in: items, manifests, sessions, drop-ins and search."""
+    rows: list[Row] = [
+        {
+            "context": f"{HEADER}\n{above}",
+            "formal_statement": statement,
+            "generation": f"```lean4\n{answer}\n```",
+        }
+        for above, statement, answer in LIKE_DISPROOFS.values()
+    ]
+    bogus = {name: rows[0][name] for name in ("context", "formal_statement")}
+    with Keyed(served, "bob") as bob, Keyed(served, "alice") as alice:
+        mine = bob.check({"header": HEADER, "formal_statement": U, "proof": "rfl"}, accept=("forgeable",))
+        hers = alice.check_all(rows, axioms=ALLOWED, accept=("forgeable", "sorry"))
+        submitted(
+            farm,
+            tmp_path / "m.jsonl",
+            [dict(each) for each in rows],
+            "--axiom",
+            "bad",
+            "--axiom",
+            "A.propext",
+        )
+        with alice.session(bogus) as session:
+            step = session.step(session.root, ["decide"])[0]
+            by_steps = session.prove(step.state or "")
+        program = f"{bogus['context']}{bogus['formal_statement']} decide\n"
+        body = {"codes": [{"custom_id": "1", "code": program, **bogus}]}
+        headers = {"Authorization": f"Bearer {served.options['token']}"}
+        dropped = httpx.post(
+            f"{served.options['url']}/verify", json=body, headers=headers, timeout=120 * PATIENCE
+        )
+        negations = tmp_path / "search.jsonl"
+        negations.write_text(json.dumps({**bogus, "name": "t"}) + "\n")
+        searched = farm("search", negations, "-o", tmp_path / "found.jsonl", "--expansions", 32)
+        now = bob.item(mine)
+    assert [name for name, each in zip(LIKE_DISPROOFS, hers, strict=True) if not each.proved] == []
+    assert (by_steps.verdict, dropped.status_code, searched.returncode) == ("proved", 200, 0), searched.stderr
+    assert "proved" in (tmp_path / "found.jsonl").read_text()
+    assert (now["verdict"], now["reward"], now["contested"]) == ("proved", 1.0, False)
+    assert not any(each.contested for each in hers)
+
+
+#: Statements that contradict TRUE below an inconsistent context, in other words and under other names.
+CONTRARY = (
+    "theorem x : ¬ ∀ p : Prop, p → p := by",
+    "theorem x (h : ∀ q : Prop, q → q) : False := by",
+    "theorem x : (∀ p : Prop, p → p) → False := by",
+    "theorem x : ¬ ¬ ¬ ∀ p : Prop, p → p := by",
+)
+
+
+def test_a_contradiction_by_another_key_marks_both_and_tells_neither_of_the_other(served: Served) -> None:
+    accept, own = ("forgeable",), {"axioms": ("bad",)}
+    with Keyed(served, "carol") as carol, Keyed(served, "dave") as dave:
+        proof = carol.check(
+            {"context": BAD, "formal_statement": TRUE, "proof": "exact bad _"}, accept=accept, **own
+        )
+        items = [{"context": BAD, "formal_statement": each, "proof": "exact bad _"} for each in CONTRARY]
+        items += [{"context": BAD, "formal_statement": TRUE, "proof": "exact bad _", "task": "disprove"}]
+        found = dave.check_all(items, accept=accept, **own)
+        now = carol.item(proof)
+        again = dave.check(
+            {"context": BAD, "formal_statement": TRUE, "proof": "exact bad _"}, accept=accept, **own
+        )
+    assert (proof.verdict, proof.reward, proof.contested) == ("proved", 1.0, False)
+    assert (now["verdict"], now["reward"], now["contested"]) == ("proved", 1.0, True)
+    assert now["detail"] == proof.detail
+    assert [(each.reward, each.contested) for each in found] == [(1.0, True)] * len(items)
+    assert not any((proof.id or "?") in json.dumps(asdict(each)) for each in found)
+    # The text is carol's too: its check is hers, and nothing says so.
+    assert again.provenance
+    assert (again.provenance.shared, again.provenance.trace_id, again.contested) == (False, None, True)
 
 
 def test_items_are_disproved_and_stated_over_http(served: Served) -> None:

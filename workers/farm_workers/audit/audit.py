@@ -150,7 +150,7 @@ def _negation(case: _Case, target: Name) -> list[ModuleFinding]:
 
 
 def _with_sentence(case: _Case, findings: Findings) -> Findings:
-    """Add to the findings about a proof that nothing was found against what it states."""
+    """Add the sentence of its theorem to the findings about a proof without a fault."""
     target = None if findings.target is None else case.submission.constant(findings.target)
     if case.challenge is None or target is None or not findings.accepted:
         return findings

@@ -117,7 +117,7 @@ class Findings:
     of parts and declarations. `answers` are the definitions that the challenge leaves open and the module
     gives; `believes_answer` means that nothing was demanded of them. `not_checked` has a sentence for each
     property that could not be checked because the facts for it were missing. `stated` are the facts of a
-    statement that was examined alone. `sentence` is what an accepted proof of a challenge states.
+    statement that was examined alone. `sentence` is the statement of an accepted proof, for comparisons.
     """
 
     target: Name | None

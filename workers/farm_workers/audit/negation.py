@@ -25,9 +25,9 @@ _OTHERWISE = (
 def negation_fault(
     challenge: Module, negation: Name, stated: Name | None, foreign: Collection[Name] = ()
 ) -> ModuleFinding | None:
-    """Return what is wrong with a challenge's theorem as the negation of the one that is `stated` above it.
+    """Return the fault of a challenge's theorem as the negation of the one that is `stated` above it.
 
-    None stands for nothing: its type is `Not` of the other's, for the same universes. `foreign` are constants
+    There is none if its type is `Not` of the other's, for the same universes. `foreign` are constants
     of a context above, which do not belong to the imports.
     """
     ours = challenge.constant(negation)

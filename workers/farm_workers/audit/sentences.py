@@ -1,8 +1,8 @@
-"""Audit step, sentences: writes what a theorem states in a form to compare with theorems of other modules.
+"""Audit step, sentences: writes the statement of a theorem in a form that other modules' theorems share.
 
 Two theorems with equal sentences state the same, whatever names they and the declarations of their own files
-have. A sentence is the digest of what remains of the theorem's type without the negations at its front, and
-whether their number is odd. So two theorems contradict each other where only that differs.
+have. A sentence is the digest of the theorem's type without the negations at its front, and says whether
+their number is odd. So two theorems contradict each other where only that differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Node, Reading, Terms
 
 NOT, _FALSE = ("Not",), ("False",)
-#: What a proof uses beside its axioms if it trusts the compiler.
+#: The word among the axioms of a proof that trusts the compiler.
 COMPILER = "the compiler"
 
 #: The most parts of terms of which a sentence is made, and the most axioms; a larger theorem has none.
@@ -41,7 +41,7 @@ _SHAPES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sentence:
-    """What a theorem states, and by which axioms.
+    """The statement of a theorem, and the axioms of its proof.
 
     `key` is the digest of its type without the negations at its front, and of the module's imports; `negated`
     says that their number is odd. `uses` are the axioms that the proof rests on, `allows` those beside
@@ -117,7 +117,7 @@ class Sentences:
         form = _Form(self._own)
         whole = form.of(reading, root, {})
         declared = list[list[object]]()
-        while len(declared) < len(form.own):  # which grows meanwhile
+        while len(declared) < len(form.own):  # declaring one can add others
             declared.append(form.declared(form.own[len(declared)]))
         return _sha256([whole, declared, self._imports])
 
@@ -131,7 +131,7 @@ class _Form:
         self._numbers = dict[Name, int]()
 
     def declared(self, name: Name) -> list[object]:
-        """Return all that a constant of the modules is; of a theorem, what it states."""
+        """Return the parts of a constant of the modules; of a theorem, its statement alone."""
         module, reading = next(each for each in self._modules if name in each[0].names)
         constant = module.constant(name)
         assert constant is not None  # noqa: S101 - the module declares it
