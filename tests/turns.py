@@ -34,7 +34,7 @@ ALWAYS = frozenset(
         *("audit", "checker", "corpus", "disproofs", "forbidden", "hostile", "hostile_sessions", "isolation"),
         *("holes", "nothing_passes_on", "own_text", "partial", "replay", "seal", "sealed_parts"),
         *("second_kernel", "tasks", "tokens", "trust", "given_answers", "end_mark", "bundle"),
-        *("cli", "quickstart", "recovery", "submit"),
+        *("cli", "quickstart", "recovery", "submit", "statement_sorries"),
     )
 )
 

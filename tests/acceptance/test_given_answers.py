@@ -17,6 +17,8 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm.client import Answer, Client
 from farm.judging.assurance import Assurance
 from farm.judging.audit import ANSWERED
+from farm.judging.audit import Answer as Given
+from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Verdict, judge
 from farm.limits import Limits
@@ -54,6 +56,7 @@ ASKED: list[tuple[Mapping[str, object], str, str]] = [
     ({"expected_answer": "sol"}, "5", "bad_challenge"),
     ({"expected_answer": "true"}, "5", "bad_challenge"),
     ({"expected_answer": {"other": "5"}}, "5", "bad_challenge"),
+    ({}, "let _ : OfNat Nat 5 := ⟨8⟩; 5", "ok"),
 ]
 
 
@@ -71,11 +74,15 @@ def test_a_line_says_what_its_answer_must_be(farm: Command, tmp_path: Path) -> N
     told = [json.loads(each)["farm"] for each in manifest.read_text().splitlines()]
     assert [each["reason"] for each in told] == [reason for *_, reason in ASKED], [e["detail"] for e in told]
     proved = [(each["answers"], each["trusts"]) for each in told if each["reason"] == "ok"]
-    assert proved[0] == ([{"name": "sol", "text": "5", "type": "Nat"}], [ANSWERED])
-    assert proved[1] == ([{"name": "sol", "text": "2 + 3", "type": "Nat"}], [ANSWERED])
-    assert {tuple(trusts) for _, trusts in proved[2:]} == {()}
+    plain = {"name": "sol", "text": "5", "type": "Nat", "text_by_submission": False}
+    assert proved[0] == ([plain], [ANSWERED])
+    assert [each["text"] for each in proved[1][0]] == ["2 + 3"]
+    assert proved[1][1] == [ANSWERED]
+    assert {tuple(trusts) for _, trusts in proved[2:-1]} == {()}
     differs = next(each for each in told if each["reason"] == "answer_differs")
-    assert differs["answers"] == [{"name": "sol", "text": "5", "type": "Nat"}]
+    assert [each["text"] for each in differs["answers"]] == ["5"]
+    (weird,), _ = proved[-1]
+    assert (weird["text_by_submission"], weird["text"][:7]) == (True, "let x1 ")
 
 
 def test_a_run_says_what_answers_must_be(farm: Command, tmp_path: Path) -> None:
@@ -159,18 +166,32 @@ def judged(
     tier: str = Tier.KERNEL,
 ) -> Verdict:
     """Return the verdict on an answer, below a context if there is one."""
+    return judge(reported(checker, core, STATEMENT, proof(value), task, above=above, tier=tier))
+
+
+def reported(
+    checker: Checker,
+    core: LeanEnvironment,
+    statement: str,
+    program: str,
+    task: Task,
+    *,
+    above: str = "",
+    tier: str = Tier.KERNEL,
+) -> Report:
+    """Return the report on a program for a statement, below a context if there is one."""
     entry = Entry(
         path="",
         line=1,
         name="t",
         header="" if above else HEADER,
         context=above,
-        formal_statement=STATEMENT,
+        formal_statement=statement,
         generation="",
-        predicted_proof=f"{above or HEADER}{proof(value)}\n",
+        predicted_proof=f"{above or HEADER}{program}\n",
         task=task,
     )
-    return judge(checker.check(check_of(entry, Limits(wall_seconds=30.0), Assurance(tier=tier)), core))
+    return checker.check(check_of(entry, Limits(wall_seconds=30.0), Assurance(tier=tier)), core)
 
 
 ABOVE = f"{HEADER}def five : Nat := 5\ndef unknown : Nat := sorry\n"
@@ -206,3 +227,145 @@ def test_a_lean_that_cannot_be_forked_compares_no_values(
     ):
         found = judged(checker, alone, value, Task.of(asked), tier=Tier.AUDIT)
         assert found.reason == reason, found.detail
+
+
+#: Two answers, of which the last theorem speaks of one.
+TWO = "abbrev least : Nat := sorry\nabbrev greatest : Nat := sorry\n"
+PARTS = TWO + "theorem low : least + 1 = 3 := by sorry\ntheorem high : greatest = 7 := by"
+HIGH = "abbrev greatest : Nat := 7\ntheorem high : greatest = 7 := rfl"
+BOTH = {"expected_answer": {"least": "2", "greatest": "7"}}
+NUMERAL, GIVEN = {"answer_must": "numeral"}, {"answers": True}
+#: What is asked, what stands above the last part, and the reason that this gives.
+IN_ANOTHER_PART: list[tuple[Mapping[str, object], str, str]] = [
+    (BOTH, "abbrev least : Nat := 2", "ok"),
+    (BOTH, "abbrev least : Nat := 1 + 1\ntheorem low : least + 1 = 3 := rfl", "ok"),
+    (BOTH, "@[implemented_by Nat.pred] def f (n : Nat) : Nat := n\nabbrev least : Nat := f 2", "ok"),
+    (BOTH, "abbrev least : Nat := 9", "answer_differs"),
+    (BOTH, "abbrev least : Nat := 9\ntheorem low : least + 1 = 10 := rfl", "answer_differs"),
+    (BOTH, "abbrev least : Nat := if 1 = 2 then 2 else 3", "answer_differs"),
+    (BOTH, "opaque x : Nat := 2\nabbrev least : Nat := x", "answer_undecided"),
+    (BOTH, "", "answer_missing"),
+    (BOTH, "abbrev least : Nat := sorry", "answer_missing"),
+    ({"expected_answer": {"least": "2"}}, "abbrev least : Nat := 9", "answer_differs"),
+    ({"expected_answer": {"greatest": "7"}}, "", "answer_missing"),
+    (NUMERAL, "abbrev least : Nat := 4 + 5", "answer_shape"),
+    (NUMERAL, "def nine : Nat := 9\nabbrev least : Nat := nine", "answer_shape"),
+    (NUMERAL, "", "answer_missing"),
+    ({"answer_must": {"without": ["Nat.mul"]}}, "abbrev least : Nat := Nat.mul 1 2", "answer_shape"),
+    ({"answer_must": {"without": ["Nat.mul"]}}, "abbrev A.least : Nat := 2", "answer_missing"),
+    (GIVEN, "", "answer_missing"),
+    (GIVEN, "private abbrev least : Nat := 2", "answer_missing"),
+    (GIVEN, "unsafe def least : Nat := 2", "answer_missing"),
+    (GIVEN, "abbrev least : Bool := true", "statement_mismatch"),
+    (GIVEN, "axiom least : Nat", "statement_mismatch"),
+    (GIVEN, "opaque least : Nat := 2", "statement_mismatch"),
+    (GIVEN, "abbrev least : Nat := (sorry : Nat × Nat).1", "has_sorry"),
+    (GIVEN, "axiom x : Nat\nnoncomputable abbrev least : Nat := x", "axiom"),
+    ({}, "axiom x : Nat\nnoncomputable abbrev least : Nat := x", "axiom"),
+    ({}, "", "ok"),
+]
+
+
+def test_answers_of_all_parts_are_judged(checker: Checker, core: LeanEnvironment) -> None:
+    for asked, above, reason in IN_ANOTHER_PART:
+        report = reported(checker, core, PARTS, f"{above}\n{HIGH}", Task.of(asked))
+        assert judge(report).reason == reason, (asked, above, judge(report).detail)
+    report = reported(checker, core, PARTS, f"abbrev least : Nat := 2\n{HIGH}", Task())
+    assert report.audit is not None
+    assert [(each.name, each.text) for each in report.audit.answers] == [("greatest", "7"), ("least", "2")]
+
+
+def test_a_part_is_no_place_for_an_answer_that_the_task_forbids(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    statement = "abbrev sol : Nat := sorry\ntheorem t : 1 = 1 := by"
+    for value, reason in (("5", "statement_mismatch"), ("sorry", "ok")):
+        program = f"abbrev sol : Nat := {value}\ntheorem t : 1 = 1 := rfl"
+        assert judge(reported(checker, core, statement, program, Task(answers=False))).reason == reason
+
+
+def test_what_the_type_of_an_answer_speaks_of_is_the_datasets(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    statement = "def T : Type := Nat\ndef sol : T := sorry\ntheorem t : 1 = 1 := by"
+    program = "def T : Type := Bool\ndef sol : T := true\ntheorem t : 1 = 1 := rfl"
+    report = reported(checker, core, statement, program, Task())
+    assert judge(report).reason == "statement_mismatch"
+
+
+HIGHEST = "instance (priority := 5000)"
+#: Declarations above an answer and its value, of which Lean reads the text as another value, or not at all.
+BY_SUBMISSION = [
+    (f"{HIGHEST} : OfNat Nat 77 := ⟨8⟩", "77"),
+    ("def weird : OfNat Nat 77 := ⟨8⟩\nattribute [local instance 5000] weird", "77"),
+    (f"{HIGHEST} : HAdd Nat Nat Nat := ⟨fun _ _ => 8⟩", "70 + 7"),
+    (f"{HIGHEST} : Add Nat := ⟨fun _ _ => 8⟩", "70 + 7"),
+    (f"{HIGHEST} : Inhabited Nat := ⟨8⟩", "Inhabited.default"),
+    ("class C where\n  x : Nat\ninstance : C := ⟨8⟩", "C.x"),
+    ("def «77» : Nat := 8", "«77»"),
+    ("def Nat.«77» : Nat := 8", "Nat.«77»"),
+    ("def M.succ (_ : Nat) : Nat := 8\nopen M in", "succ 76"),
+    ("private def hidden : Nat := 8", "hidden"),
+    ("structure S where\n  x : Nat", "(S.mk 8).x"),
+    (
+        "def eight : Nat := 8\n@[app_unexpander eight] def shows : Lean.PrettyPrinter.Unexpander := "
+        "fun _ => `(77)",
+        "eight",
+    ),
+    ("", "let _ : OfNat Nat 77 := ⟨8⟩; 77"),
+    ("", "have : OfNat Nat 77 := ⟨8⟩; 77"),
+    ("", "(fun (_ : OfNat Nat 77) => (77 : Nat)) ⟨8⟩"),
+    ("", "@OfNat.ofNat Nat 77 ⟨8⟩"),
+    ("", "@HAdd.hAdd Nat Nat Nat ⟨fun _ _ => 8⟩ 70 7"),
+    ("", "@HAdd.hAdd Nat Nat Nat (@instHAdd Nat ⟨fun _ _ => 8⟩) 70 7"),
+    ("", "@Inhabited.default Nat ⟨8⟩"),
+    ("", "@Coe.coe Bool Nat ⟨fun _ => 8⟩ true"),
+    ("", "@ite Nat (1 = 1) (isTrue rfl) 77 8"),
+    ("", "(fun «77» => «77») 8"),
+    ("", "match 8 with | 0 => 77 | n => n"),
+    ("", "go 77\n where go (_ : Nat) : Nat := 8"),
+]
+#: The same with the text of the answer, which Lean reads as its value.
+BY_HEADER = [
+    ("", "77", "77"),
+    ("", "(77 : Nat)", "77"),
+    ("", "2 + 3 * 4", "2 + 3 * 4"),
+    ("", "if 2 < 3 then 1 else 0", "if 2 < 3 then 1 else 0"),
+    ("", "(fun g : Nat → Nat → Nat => g 1 2) (fun a b => a + b)", "(fun g => g 1 2) fun a b => a + b"),
+    ("", "[1, 2, 3].length", "[1, 2, 3].length"),
+    ('notation "nine" => 8', "nine", "8"),
+    ('macro "nine" : term => `(8)', "nine", "8"),
+    ("instance : Coe Bool Nat := ⟨fun _ => 8⟩", "true", "8"),
+    ("set_option pp.all true", "77", "77"),
+    (f"{HIGHEST} : OfNat Nat 78 := ⟨8⟩", "77", "77"),
+]
+
+
+def test_a_text_means_what_a_reader_of_the_statement_reads(checker: Checker, core: LeanEnvironment) -> None:
+    for above, value in BY_SUBMISSION:
+        (answer,) = answers(checker, core, f"{above}\n{proof(value)}")
+        assert answer.text_by_submission, (above, value, answer)
+        assert answer.text not in (None, "77", "«77»"), (above, value, answer)
+    for above, value, text in BY_HEADER:
+        (answer,) = answers(checker, core, f"{above}\n{proof(value)}")
+        assert (answer.text_by_submission, answer.text) == (False, text), (above, value, answer)
+
+
+def answers(checker: Checker, core: LeanEnvironment, program: str) -> tuple[Given, ...]:
+    """Return the answers of a program that is proved."""
+    report = reported(checker, core, STATEMENT, program, Task())
+    assert (judge(report).reason, report.audit is not None) == ("ok", True), (program, judge(report).detail)
+    return report.audit.answers if report.audit else ()
+
+
+def test_an_instance_is_known_by_what_lean_finds_and_not_by_its_name(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    weird = "def toEight : OfNat Nat 77 := ⟨8⟩\n"
+    used = f"attribute [local instance 5000] toEight\n{proof('77')}"
+    for kept, above, statement in ((weird, "", weird + STATEMENT), ("", HEADER + weird, STATEMENT)):
+        for program, reason in ((used, "answer_shape"), (proof("77"), "ok")):
+            report = reported(
+                checker, core, statement, kept + program, Task.of({"answer_must": "numeral"}), above=above
+            )
+            assert judge(report).reason == reason, judge(report).detail

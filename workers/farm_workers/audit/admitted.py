@@ -31,7 +31,7 @@ class Admitted(Enum):
 
 
 def admitted_by(reading: Reading, constant: Constant) -> Admitted:
-    """Return what a constant's values admit, besides the types of the variables with which they begin."""
+    """Return what a constant's values admit; a variable's type that repeats the statement admits nothing."""
     type_, *values = map(reading.expression, constant.expressions())
     shapes, found = _Shapes(reading), Admitted.NOTHING
     for value in values:
@@ -92,20 +92,13 @@ class _Proof:
         self._shapes, self._nodes, self._value = shapes, shapes.nodes, value
         in_type, in_value = (self._begins(*each) for each in ((type_, PI), (value, LAMBDA)))
         self._shared = min(in_type, in_value)
-        self._leading = in_value
         self._forms: dict[tuple[int, int], int] = {}
         self._numbers: dict[object, int] = {}
         self._stated = set(self._closed_parts(type_))
 
     def admits(self) -> Admitted:
         """Return what the value admits."""
-        found, todo, number = Admitted.NOTHING, list[tuple[int, int]](), self._value
-        for depth in range(self._leading):
-            (binder, _), (number, _) = parts_of(self._nodes[number])
-            if not self._is_copy(binder, depth):
-                todo.append((binder, depth))
-        todo.append((number, self._leading))
-        seen = set(todo)
+        found, todo, seen = Admitted.NOTHING, [(self._value, 0)], {(self._value, 0)}
         while todo:
             number, depth = todo.pop()
             self._shapes.spend()
@@ -116,10 +109,17 @@ class _Proof:
             elif is_sorry(self._nodes[number]):
                 return Admitted.MORE
             else:
-                new = {(part, depth + binders) for part, binders in parts_of(self._nodes[number])} - seen
+                new = {*self._parts(number, depth)} - seen
                 seen |= new
                 todo += new
         return found
+
+    def _parts(self, number: int, depth: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a term, but for the type of its variable if that repeats the statement."""
+        node = self._nodes[number]
+        for at, (part, binders) in enumerate(parts_of(node)):
+            if at or node[0] != LAMBDA or not self._is_copy(part, depth):
+                yield part, depth + binders
 
     def _begins(self, number: int, shape: int) -> int:
         """Return the number of variables with which a term begins."""

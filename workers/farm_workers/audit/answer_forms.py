@@ -33,6 +33,10 @@ def faults(pair: StatementComparison, rules: AnswerRules, *, evaluates: bool) ->
     """
     if rules.required:
         yield from _missing(pair)
+    for name in sorted(rules.closed, key=shown):
+        if name in pair.submission.names and not pair.is_same(name):
+            sentence = "{}, which the task forbids to answer, differs from the challenge's."
+            yield found(Word.PREREQUISITE_DIFFERS, name, sentence)
     for name in sorted(pair.given, key=shown):
         constant = pair.submission.constant(name)
         if constant is not None and constant.value is not None:

@@ -119,8 +119,9 @@ def _parts(reading: Reading, place: int, depth: int) -> list[str | tuple[int, in
     if shape == APP:
         function, arguments = applied(olean, place, _LONGEST)
         spaced = [part for each in reversed(arguments) for part in (" ", (each, depth, True))]
-        mark = ["@"] if olean.words[function] == CONST else []
-        return [*mark, (function, depth, True), *spaced]
+        is_named = olean.words[function] == CONST
+        head = f"@{dotted(reading.constant(function))}" if is_named else (function, depth, True)
+        return [head, *spaced]
     if shape == PROJECTION:
         (inner,) = parts_of(olean, place)
         field = olean.nat(olean.child(place, 1))
@@ -131,7 +132,8 @@ def _parts(reading: Reading, place: int, depth: int) -> list[str | tuple[int, in
 def _leaf(reading: Reading, place: int, shape: int, depth: int) -> str:
     olean = reading.olean
     if shape == CONST:
-        return dotted(reading.constant(place))
+        name = dotted(reading.constant(place))
+        return f"@{name}" if "«" in name else name  # a name such as «77» is not to look like a number
     if shape == BVAR:
         return f"x{depth - olean.nat(olean.child(place, 0))}"
     if shape == LITERAL:

@@ -31,15 +31,16 @@ class AnswersAsked(TypedDict):
     form: str | None
     without: Sequence[str]
     expected: Sequence[str]
+    closed: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerRules:
     """The definitions that a submission may give, by name, and what the dataset demands of them.
 
-    With `required` all that the statement speaks of must be given. `shape` is the form of their values, and
-    `without` are constants that these may not rest on. The challenge states that
-    those in `expected` have the values that the dataset expects, each in the constants that `stated` names.
+    With `required` all of them must be given. `shape` is the form of their values, and `without` are
+    constants that these may not rest on. The challenge states that those in `expected` have the values that
+    the dataset expects, each in the constants that `stated` names. Those that are `closed` must not be given.
     """
 
     open: Set[Name]
@@ -47,6 +48,7 @@ class AnswerRules:
     shape: str | None = None
     without: Collection[Name] = ()
     expected: Sequence[Name] = ()
+    closed: Collection[Name] = ()
 
     @classmethod
     def of(cls, asked: AnswersAsked) -> AnswerRules:
@@ -57,6 +59,7 @@ class AnswerRules:
             shape=asked["form"],
             without=frozenset(map(parsed, asked["without"])),
             expected=tuple(map(parsed, asked["expected"])),
+            closed=tuple(map(parsed, asked["closed"])),
         )
 
     def stated(self, answer: Name) -> tuple[Name, Name] | None:

@@ -33,11 +33,13 @@ def asked(task: Task, challenge: bytes | None, stated: Challenge | None) -> Answ
 
     What the context leaves open is not for a submission to give. Returns None if nothing is open.
     """
-    if challenge is None or stated is None or task.answers is False:
+    if challenge is None or stated is None:
         return None
     found = _left_open(challenge, line_and_column(stated.program, stated.context_end))
     if not found:
         return None
+    if task.answers is False:
+        return AnswersAsked(open=(), required=False, form=None, without=(), expected=(), closed=found)
     form = task.answer_must
     names = found if task.expected_answer is None else _expected(task.expected_answer, found)
     return AnswersAsked(
@@ -46,6 +48,7 @@ def asked(task: Task, challenge: bytes | None, stated: Challenge | None) -> Answ
         form=None if form is None else form.form,
         without=() if form is None else form.without,
         expected=[] if task.expected_answer is None else list(names),
+        closed=(),
     )
 
 

@@ -167,7 +167,8 @@ def _replayed(
     declarations alone: no finding is added.
     """
     standings = findings.standings
-    expects = challenge is not None and rules.answers is not None and bool(rules.answers.expected)
+    answers = rules.answers
+    expects = challenge is not None and answers is not None and bool(answers.expected or answers.shape)
     needs_kernel = request.replay or bool(findings.believed) or expects
     is_asked = findings.accepted or (standings is not None and leave_others(findings.findings))
     is_checked, replay, more, told = not needs_kernel, None, list[ModuleFinding](), list[dict[str, object]]()

@@ -1,0 +1,114 @@
+"""Sorries of statements: a proof may repeat them, and says what it rests on; real checks by one checker."""
+
+from __future__ import annotations
+
+from farm_workers.checking.asked import check_of
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+
+from farm.judging.assurance import Assurance
+from farm.judging.report import Report
+from farm.judging.verdict import judge
+from farm.limits import Limits
+from farm.manifest.entry import Entry
+from farm.task import Task
+from tests.commands import HEADER
+
+OPEN = "theorem t (h : (sorry : False) = (sorry : False)) : {} := by"
+BINDER = "theorem t (p : Prop) (f : p → Nat) : (∀ h : p, f h = f (sorry)) ∨ True := by"
+FAMILY = "theorem t (F : Nat → Type) (g : (n : Nat) → F n) : {} ∨ True := by"
+EVERY = "theorem t (h : {} p : Prop{} ((sorry : p) = (sorry : p))) : 1 = 2 := by"
+#: A dataset's lemma, of whose proof the last theorem's statement speaks.
+LEMMA = "theorem lemma_ : 1 = 2 := by sorry\ntheorem t (h : lemma_ = lemma_) : {} := by"
+VALUE = "abbrev sol : Nat := sorry\ntheorem t (h : sol = 1) : {} := by"
+#: Statements, proofs, and what a proof is said to rest on; None if it has a sorry of its own.
+SORRIES: list[tuple[str, str, list[str] | None]] = [
+    (BINDER, "exact Or.inr trivial", ["t"]),
+    (FAMILY.format("(∀ n, g n = (sorry : F n))"), "exact Or.inr trivial", ["t"]),
+    (FAMILY.format("(∃ n, g n = (sorry : F n))"), "exact Or.inr trivial", ["t"]),
+    (FAMILY.format("(∀ n, ∃ m, g n = g n ∧ g m = (sorry : F m))"), "exact Or.inr trivial", ["t"]),
+    (OPEN.format("1 = 1"), "exact rfl", []),
+    (OPEN.format("1 = 1"), "have _ := h\nexact rfl", ["t"]),
+    (OPEN.format("1 = 2"), "exact absurd (sorry : False) id", ["t"]),
+    (OPEN.format("1 = 2"), "exact False.elim sorry", ["t"]),
+    (OPEN.format("1 = 2"), "exact (fun x : False => False.elim x) sorry", ["t"]),
+    (OPEN.format("1 = 2"), "cases (sorry : False)", ["t"]),
+    (OPEN.format("1 = 2"), "exact sorry", None),
+    (OPEN.format("1 = 2"), "exact (sorry : 1 = 2 ∧ True).left", None),
+    (OPEN.format("1 = 2"), "exact (sorry : ∀ p : Prop, p) (1 = 2)", None),
+    (EVERY.format("∀", ","), "exact (fun p : Prop => (sorry : p)) (1 = 2)", None),
+    (EVERY.format("∃", ","), "exact (fun p : Prop => (sorry : p)) (1 = 2)", None),
+    (EVERY.format("∀", ","), "exact (sorry : 1 = 2)", None),
+    ("theorem t (p : Prop) (f : p → Nat) : f sorry = f sorry → p := by", "exact fun _ => sorry", ["t"]),
+    ("theorem t (p q : Prop) (f : p → Nat) : f sorry = f sorry → q := by", "exact fun _ => sorry", None),
+    ("theorem t (p q : Prop) (f : q → Nat) : f sorry = f sorry → p := by", "exact fun _ => sorry", None),
+    ("theorem t (h : (sorry : Prop)) : True := by", "exact trivial", []),
+    (LEMMA.format("3 = 3"), "exact rfl", []),
+    (LEMMA.format("1 = 2"), "exact lemma_", ["lemma_"]),
+    (LEMMA.format("1 = 2"), "exact (fun x : 1 = 2 => x) lemma_", ["lemma_"]),
+    (LEMMA.format("1 = 2 ∧ lemma_ = lemma_"), "exact And.intro lemma_ rfl", ["lemma_"]),
+    (VALUE.format("sol = sol"), "exact rfl", []),
+    (VALUE.format("1 = sol"), "exact h.symm", []),
+]
+
+
+def checked(checker: Checker, core: LeanEnvironment, statement: str, proof: str, **fields: object) -> Report:
+    """Return the report on a proof of a statement, or on a whole program where a field has one."""
+    texts = {"context": "", "predicted_proof": None, "generation": proof, "formal_statement": statement}
+    texts |= {name: fields.pop(name) for name in ("context", "predicted_proof") if name in fields}
+    header = "" if texts["context"] else HEADER
+    entry = Entry(path="", line=1, name="", header=header, task=Task.of(fields), **texts)  # type: ignore[arg-type]
+    return checker.check(check_of(entry, Limits(wall_seconds=30.0), Assurance()), core)
+
+
+def test_a_sorry_of_the_statement_is_told_and_any_other_refused(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    for statement, proof, rests_on in SORRIES:
+        report = checked(checker, core, statement, proof)
+        reason = "has_sorry" if rests_on is None else "ok"
+        assert judge(report).reason == reason, (statement, proof, judge(report).detail)
+        assert report.audit is not None
+        assert report.audit.statement_has_sorry, (statement, proof)
+        if rests_on is not None:
+            assert list(report.rests_on_sorry_of) == rests_on, (statement, proof)
+            assert ("a sorry of the dataset" in report.trusts) == bool(rests_on)
+
+
+def test_the_same_holds_where_the_lemma_stands_in_a_shared_context(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    lemma, _, statement = LEMMA.partition("\n")
+    for goal, proof, rests_on in (("3 = 3", "exact rfl", ()), ("1 = 2", "exact lemma_", ("lemma_",))):
+        stated = statement.format(goal)
+        report = checked(checker, core, stated, proof, context=f"{HEADER}{lemma}\n")
+        assert (judge(report).reason, report.rests_on_sorry_of) == ("ok", rests_on)
+
+
+def test_a_disproof_by_a_sorry_of_the_statement_is_none(checker: Checker, core: LeanEnvironment) -> None:
+    stated = OPEN.format("1 = 2")
+    for proof, reason in (
+        ("exact False.elim (sorry : False)", "has_sorry"),
+        ("intro h\nexact Nat.noConfusion (h sorry) (fun h => Nat.noConfusion h)", "has_sorry"),
+    ):
+        assert judge(checked(checker, core, stated, proof, task="disprove")).reason == reason
+    false = "theorem t (h : (sorry : Prop)) (p : Prop) : p ∨ p := by"
+    refuted = "intro h\nexact Or.elim (h sorry False) id id"
+    assert judge(checked(checker, core, false, refuted, task="disprove")).reason == "has_sorry"
+    honest = "theorem t (p : Prop) (h : (sorry : Prop) → p) : 1 = 2 := by"
+    refuted = "intro h\nexact Nat.noConfusion (h True (fun _ => trivial)) (fun h => Nat.noConfusion h)"
+    assert judge(checked(checker, core, honest, refuted, task="disprove")).reason == "disproved"
+
+
+def test_a_part_that_may_stay_open_is_no_place_for_an_axiom(checker: Checker, core: LeanEnvironment) -> None:
+    statement = "theorem a : 1 = 2 := by sorry\ntheorem b : 2 = 2 := by"
+    for above, reason, standing in (
+        ("theorem a : 1 = 2 := sorry", "partial", "open"),
+        ("axiom a : 1 = 2", "axiom", "axiom"),
+        ("axiom x : 1 = 2\ntheorem a : 1 = 2 := x", "axiom", "refused"),
+        ("axiom x : False\ntheorem help : 1 = 2 := x.elim\ntheorem a : 1 = 2 := help", "axiom", "refused"),
+    ):
+        program = f"{HEADER}{above}\ntheorem b : 2 = 2 := rfl\n"
+        report = checked(checker, core, statement, "", predicted_proof=program, permit_sorry=["a"])
+        assert (judge(report).reason, report.audit is not None) == (reason, True), judge(report).detail
+        assert [each.verdict for each in (report.audit and report.audit.parts) or ()] == [standing, "proved"]
