@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import AsJson, print_json
+from farm.cli.options import AsJson, Force, print_json
 from farm.connections import Connections
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
@@ -30,6 +30,7 @@ def holes(
     cut: Annotated[
         bool, Option("--cut", help="Write the lines with an error, cut there: a sorry stands for what fails.")
     ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write each open place of a run's programs as a line: a sorry that an answer is put in place of.
@@ -39,8 +40,10 @@ def holes(
     are written as drafts to be submitted again.
     """
     from farm.cli import terminal
+    from farm.manifest.outputs import require_free
     from farm.runs.holes import write_holes
 
+    require_free(output, force=force)
     queries = Connections.here().queries
     found = write_holes(queries, queries.run(run), output, cuts=cut)
     if as_json:
@@ -71,6 +74,7 @@ def fill(
     with_open: Annotated[
         bool, Option("--open", help="Write programs that still have a hole, too.", show_default=False)
     ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write each program with the answers in its holes, to be submitted: its seal is the proof.
@@ -78,8 +82,10 @@ def fill(
     Of several answers for a hole the first one that was judged `partial` or `proved` is taken.
     """
     from farm.cli import terminal
+    from farm.manifest.outputs import require_free
     from farm.runs.holes import write_filled
 
+    require_free(output, force=force)
     found = write_filled(answers, output, with_open=with_open)
     if as_json:
         print_json(output=str(output), lines=found.written, programs=found.parents, open=found.open)

@@ -61,6 +61,7 @@ AllParts = Annotated[
 Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
 Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file instead of the manifest.")]
+Force = Annotated[bool, Option("--force", help="Replace the output if it is there already.")]
 
 
 def seconds_of(flag: str, words: str) -> float:

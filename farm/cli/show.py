@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from farm.cli import runs
 from farm.cli.flags import LineFlags, spread
-from farm.cli.options import AsJson, Output, RunId, print_json
+from farm.cli.options import AsJson, Force, Output, RunId, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 
@@ -233,10 +233,12 @@ def export(
         Path | None,
         Option(help="With -o: where the manifest is now, if it was moved.", show_default=False),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the verdicts of a run into its manifests; lines without a verdict stay as they are."""
     from farm.cli import terminal
+    from farm.manifest.outputs import require_free
     from farm.runs.export import export_to
 
     if source is not None and output is None:
@@ -247,6 +249,7 @@ def export(
     if output is None:
         written = runs.export(site, found)
     else:
+        require_free(output, source or stored.path, force=force)
         written = [export_to(site.queries, found, stored, output, source=source)]
         terminal.say_exported(written[0])
         if written[0].is_partial:

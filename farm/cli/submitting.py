@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from farm.cli import runs
 from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TaskFlags, TrustFlags, spread
-from farm.cli.options import AsJson, Export, Output, Wait, print_json
+from farm.cli.options import AsJson, Export, Force, Output, Wait, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 
@@ -139,16 +139,21 @@ def _say_stored(connections: Connections, submitted: Submitted) -> StoredRun:
     return run
 
 
-def assemble(manifests: Manifests, assembly: AssemblyFlags, output: Output = None) -> None:
+def assemble(
+    manifests: Manifests, assembly: AssemblyFlags, output: Output = None, force: Force = False
+) -> None:
     """Write the lines of manifests with `predicted_proof` set, without checking them."""
     from farm.cli import terminal
     from farm.manifest.entries import expand
+    from farm.manifest.outputs import require_free
     from farm.runs.export import assemble_to
 
     options = assembly.options()
     paths = expand(manifests)
     if output is not None and len(paths) > 1:
         raise UsageError(f"-o names one file, but there are {len(paths)} manifests; assemble them one by one")
+    if output is not None:
+        require_free(output, *paths, force=force)
     for path in paths:
         lines = assemble_to(path, output or path, options)
         terminal.say(f"Assembled {terminal.count(lines, 'line')} into {output or path}")
@@ -157,6 +162,7 @@ def assemble(manifests: Manifests, assembly: AssemblyFlags, output: Output = Non
 def negate(
     manifest: Annotated[Path, Argument(help="A manifest with statements.")],
     output: Annotated[Path, Option("-o", "--output", help="The manifest to write.")],
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the negations of a manifest's statements: a proof of a line shows that its statement is false.
@@ -165,8 +171,10 @@ def negate(
     statement, and no answer: search for proofs, or have a model write them.
     """
     from farm.cli import terminal
+    from farm.manifest.outputs import require_free
     from farm.runs.negate import negate as negated
 
+    require_free(output, force=force)
     lines = negated(manifest, output)
     if as_json:
         print_json(output=str(output), lines=lines)

@@ -18,6 +18,7 @@ from farm.errors import UsageError
 from farm.files import write_whole
 from farm.lean_text.scanner import sorry_tokens
 from farm.manifest.lines import printable, unusable
+from farm.manifest.outputs import require_free
 from farm.systems.known import system
 
 #: At most this many left-out problems are listed.
@@ -240,8 +241,7 @@ def require_writable(output: Path, source: Path, *, force: bool) -> None:
         raise UsageError(f"-o {name}: this is no regular file; give the name of a file")
     if output.exists() and source.exists() and output.samefile(source):
         raise UsageError(f"-o {name}: this is the copy that is read; give another file")
-    if output.exists() and not force:
-        raise UsageError(f"-o {name}: the file is there already; add --force to replace it")
+    require_free(output, force=force)
     if not output.name.lower().endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
         raise UsageError(f"-o {name}: a manifest's name ends in .jsonl, .jsonl.gz or .jsonl.zst; rename it")
 

@@ -149,6 +149,8 @@ def test_assembling_sets_the_program_of_every_line_and_nothing_else(
     expected = assembled(source, AssemblyOptions(profile=profile))
     assert lines(target) == expected
     assert [list(line) for line in lines(target)] == [list(line) for line in expected]
+    refused = farm("assemble", source, "-o", target)
+    assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
 
 
 def test_assembling_in_place_keeps_what_it_does_not_set(farm: Command, tmp_path: Path) -> None:

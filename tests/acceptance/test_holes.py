@@ -320,13 +320,19 @@ def test_an_open_program_is_left_out_or_written_with_its_sorry(farm: Command, tm
     assert farm.json("holes", run, "-o", subgoals)["lines"] == 2
     first, second = rows(subgoals)
     write(subgoals, [{**first, "generation": "exact h"}, {**second, "generation": "exact k"}])
+    kept = subgoals.read_bytes()
+    refused = farm("holes", run, "-o", subgoals)
+    assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
+    assert subgoals.read_bytes() == kept
     farm.json("submit", subgoals)
     assert farm.json("fill", subgoals, "-o", whole)["lines"] == 0
     assert farm.json("fill", subgoals, "-o", whole, "--open")["lines"] == 1
+    refused = farm("fill", subgoals, "-o", whole)
+    assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
     (line,) = rows(whole)
     assert (line["open"], line["predicted_proof"].count("sorry")) == ([2], 1)
     write(drafts, [{"header": HEADER, "formal_statement": STATEMENT, "generation": DRAFT}])
-    changed = farm("holes", run, "-o", subgoals)
+    changed = farm("holes", run, "-o", subgoals, "--force")
     assert (changed.returncode, "has changed since it was submitted" in changed.stderr) == (2, True)
 
 

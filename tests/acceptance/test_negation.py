@@ -136,6 +136,8 @@ def test_a_manifest_of_negations_is_searched_and_judged(farm: Command, tmp_path:
         ("true.negation", 2, "mine"),
     ]
     assert all("generation" not in each and "header" not in each for each in written)
+    refused = farm("negate", problems, "-o", negations)
+    assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
     answers = [{**each, "generation": DISPROOF} for each in written]
     negations.write_text("".join(json.dumps(each) + "\n" for each in answers))
     assert farm("submit", negations, "--wait").returncode == 0

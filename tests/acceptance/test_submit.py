@@ -411,13 +411,16 @@ def test_a_manifest_that_was_moved_is_written_whole_where_its_new_place_is_named
     assert said.returncode == 0, said.stderr
     assert f"farm export {run_id} -o {other} --source ITS-NEW-PLACE" in said.stderr
     assert "note" not in lines(other)[0]
-    assert quiet.farm.json("export", run_id, "-o", other)["written"][0]["partial"] is True
-    facts = quiet.farm.json("export", run_id, "-o", other, "--source", moved)
+    refused = quiet.farm("export", run_id, "-o", other)
+    assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
+    again = quiet.farm.json("export", run_id, "-o", other, "--force")
+    assert again["written"][0]["partial"] is True
+    facts = quiet.farm.json("export", run_id, "-o", other, "--source", moved, "--force")
     assert facts["written"] == [{"path": str(other), "verdicts": 1}]
     (line,) = lines(other)
     assert (line["note"], line["proof_status"]) == ("mine", "completed")
     write(moved, entry(PROVED, 2))
-    said = quiet.farm("export", run_id, "-o", other, "--source", moved)
+    said = quiet.farm("export", run_id, "-o", other, "--source", moved, "--force")
     assert said.returncode == 2
     assert "has changed since it was submitted" in said.stderr
     assert quiet.farm("export", run_id, "--source", moved).returncode == 2

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def require_output(output: Path, *given: Path, suffix: str = "", force: bool) -> None:
     """Raise UsageError for an output that must not be written: one of the files that are read, or another."""
+    from farm.manifest.outputs import require_free
+
     if not output.parent.is_dir():
         raise UsageError(f"-o {output}: there is no folder {output.parent}; make it first")
     if output.is_dir() or (suffix and output.suffix != suffix):
@@ -23,8 +25,7 @@ def require_output(output: Path, *given: Path, suffix: str = "", force: bool) ->
         raise UsageError(f"-o {output}: give the name of a file{ending}")
     if output.exists() and any(each.exists() and output.samefile(each) for each in given):
         raise UsageError(f"-o {output}: name another file than the one that is read; that one stays")
-    if output.exists() and not force:
-        raise UsageError(f"-o {output}: the file is there already; add --force to replace it")
+    require_free(output, force=force)
 
 
 def write_output(output: Path, content: bytes) -> None:

@@ -20,6 +20,7 @@ from farm.datasets.theorems import Extract, LeftOut, SourceFile, Theorem, bare_n
 from farm.judging.assurance import Assurance
 from farm.judging.audit import PART_PROVED
 from farm.judging.job import Check
+from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Verdict, judge
 from farm.lean_text.policy.screen import NO_POLICY
 from farm.limits import Limits
@@ -35,6 +36,8 @@ from farm_workers.machine.abridging import Abridging, Shown
 from farm_workers.machine.abridging import Wanted as Contexts
 from farm_workers.machine.repository import NoSource, source_of
 
+#: How often the theorems of a file are judged in two halves, where they could not be judged at once.
+_MOST_HALVES = 24
 #: Why a theorem of a file is not proved there.
 _STANDINGS: Mapping[str, str] = {
     Standing.REFUSED: "it rests on an axiom of the file or on an unsafe constant",
@@ -236,21 +239,26 @@ class Extracting:
     def _in_file(
         self, source: SourceFile, theorems: Sequence[Theorem], left: threading.Event
     ) -> Iterator[_InFile]:
-        """Yield for each theorem whether its file proves it; the whole file is one check.
+        """Yield for each theorem whether its file proves it; the whole file is one check, if it compiles.
 
-        Its theorems are parts of one statement: the file with `sorry` for each proof. Only the verdict on its
-        own part decides about a theorem, never that on the whole.
+        The statement is the file with `sorry` for each proof.
+        A file may not compile with `sorry` for one of its proofs, as where a definition below computes with
+        the theorem. Then the theorems are judged in halves, and these in halves, up to a number of checks.
         """
+        more = iter(range(_MOST_HALVES))
         for first in range(0, len(theorems), MOST_LISTED):
-            some = theorems[first : first + MOST_LISTED]
-            report = self.checker.check(self._whole(source, some), self.environment, cancelled=left.is_set)
-            parts = () if report.audit is None else report.audit.parts or ()
-            standing = {bare_name(each.name): each.verdict for each in parts}
-            verdict = judge(report)
-            unknown = verdict.detail
-            if verdict.outcome is Outcome.PROVED:  # something in the file gives `sorry` another meaning
-                unknown = "the file proves its statement also with a sorry for the proof"
-            yield from (_InFile.of(standing.get(it.user_name), unknown) for it in some)
+            yield from self._halved(source, theorems[first : first + MOST_LISTED], left, more)
+
+    def _halved(
+        self, source: SourceFile, some: Sequence[Theorem], left: threading.Event, more: Iterator[int]
+    ) -> list[_InFile]:
+        report = self.checker.check(self._whole(source, some), self.environment, cancelled=left.is_set)
+        if report.challenge_error is None or len(some) == 1 or next(more, None) is None:
+            return _standings(report, some)
+        half = len(some) // 2
+        return [
+            each for part in (some[:half], some[half:]) for each in self._halved(source, part, left, more)
+        ]
 
     def _whole(self, source: SourceFile, theorems: Sequence[Theorem]) -> Check:
         """Return the check of a file up to the last of some theorems, against their statements."""
@@ -296,6 +304,21 @@ class Extracting:
         if check.challenge is not None:  # no other line has this context: to share it would cost more
             check = replace(check, context_end=0, challenge=replace(check.challenge, context_end=0))
         return judge(self.checker.check(check, self.environment, cancelled=left.is_set))
+
+
+def _standings(report: Report, theorems: Sequence[Theorem]) -> list[_InFile]:
+    """Return for each theorem whether its file proves it, by one report.
+
+    The theorems are parts of one statement. Only the verdict on its own part decides about a theorem, never
+    that on the whole.
+    """
+    parts = () if report.audit is None else report.audit.parts or ()
+    standing = {bare_name(each.name): each.verdict for each in parts}
+    verdict = judge(report)
+    unknown = verdict.detail
+    if verdict.outcome is Outcome.PROVED:  # something in the file gives `sorry` another meaning
+        unknown = "the file proves its statement also with a sorry for the proof"
+    return [_InFile.of(standing.get(each.user_name), unknown) for each in theorems]
 
 
 def _facts(found: Sequence[_Result]) -> dict[str, object]:
