@@ -151,6 +151,7 @@ def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
         "rests_on_sorry": tally.open_below,
         "known_holes": dict(summary.holed),
         "forgeable": summary.forgeable,
+        "unrebuilt": tally.unrebuilt,
         "predicted_proof_brought": summary.brought,
         **asdict(summary.solved),
     }

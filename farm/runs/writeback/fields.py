@@ -10,6 +10,7 @@ from typing import Any
 from farm.assembly.segments import LineMap
 from farm.documents import encoded
 from farm.judging.advisories import advisories
+from farm.judging.audit import UNREBUILT
 from farm.judging.forgeable import is_forgeable
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.records import Judged, StoredVerdict, parsed
@@ -75,6 +76,7 @@ def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
         "preamble": verdict.preamble,
         "isolation": verdict.isolation,
         "forgeable": is_forgeable(verdict.isolation),
+        "unrebuilt": UNREBUILT in verdict.trusts,
         "toolchain": verdict.toolchain,
         "advisories": _known_holes(verdict.toolchain),
         "checker_version": verdict.checker_version,
