@@ -67,7 +67,7 @@ class Verdict(Result):
     `statement` is ``compared`` if the proof was compared with the line's ``formal_statement``, ``unchecked``
     if the line has none. `trusts` lists the trusted parts besides the kernel, `rests_on_sorry_of` the
     constants admitted by the dataset that the proof uses. `forgeable`: it was checked without namespaces
-    between it and the farm.
+    between it and the farm. `unrebuilt`: a checker mapped the submission's own module.
     """
 
     line: int
@@ -99,6 +99,11 @@ class Verdict(Result):
     def forgeable(self) -> bool:
         """Whether it was checked where a proof could have forged its verdict."""
         return self.provenance is not None and bool(self.provenance.forgeable)
+
+    @property
+    def unrebuilt(self) -> bool:
+        """Whether a checker mapped the submission's own module, because Lean could not be forked."""
+        return self.provenance is not None and bool(self.provenance.unrebuilt)
 
     def explain(self, program: str = "") -> str:
         """Return the verdict's meaning, the program with Lean's errors marked in it, and a hint."""

@@ -152,6 +152,7 @@ def facts(run: StoredRun, summary: Summary) -> dict[str, object]:
         "known_holes": dict(summary.holed),
         "forgeable": summary.forgeable,
         "contested": summary.contested,
+        "unrebuilt": tally.unrebuilt,
         "predicted_proof_brought": summary.brought,
         **asdict(summary.solved),
     }

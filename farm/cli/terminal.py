@@ -262,6 +262,11 @@ def _left_open(tally: Tally) -> Iterator[str]:
         yield f"Of the proved lines, {count(tally.unchecked, 'line')}: statement: unchecked."
     if tally.trusting:
         yield f"Of the proved lines, {count(tally.trusting, 'line')}: trusts more than the kernel."
+    if tally.unrebuilt:
+        yield (
+            f"Of the proved lines, {count(tally.unrebuilt, 'line')}: Lean could not be forked, so a checker "
+            "read the submission's own module."
+        )
     if tally.open_below:
         yield (
             f"Of the proved lines, {count(tally.open_below, 'line')}: rests on a sorry of the dataset, such "

@@ -75,6 +75,7 @@ _LACKS = {
     "native": "it rests on compiled code besides the kernel",
     "partial": "it rests on sorries that the task permits",
     "forgeable": "nothing walled it in on the machine that judged it, so it could have forged its verdict",
+    "unrebuilt": "Lean could not be forked there, so a checker read the bytes that the program left",
     "disproof": "it proves the negation, which is worth something only to those who accept a disproof",
 }
 

@@ -15,7 +15,7 @@ Tier = Literal["kernel", "audit", "lean"]
 Profile = Literal["farm", "nemo-2025-11", "nemo-2025-08"]
 Priority = Literal["interactive", "online", "batch"]
 Weaker = Literal[
-    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial", "disproof"
+    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "unrebuilt", "partial", "disproof"
 ]
 Kind = Literal["prove", "disprove", "either", "statement"]
 
@@ -81,7 +81,8 @@ class Options(TaskFields, total=False):
     """The options of a call's checks; an absent option has the service's default.
 
     `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
-    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``answer``, ``native``, ``forgeable``, and ``disproof``
+    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``answer``, ``native``, ``forgeable``,
+    ``unrebuilt``, and ``disproof``
     where the task allows either; with ``partial`` a partial proof is worth the share of its parts that are
     proved. With `goals` results have the goals at errors and sorries, with `feedback` a prompt to correct the
     answer; with `stop_at_error` Lean is ended at the first error. With `require_all_parts` a proof must prove

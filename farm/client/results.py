@@ -166,6 +166,7 @@ class Provenance:
     uses_choice: bool | None = None
     isolation: str | None = None
     forgeable: bool | None = None
+    unrebuilt: bool | None = None
     program_sha256: str | None = None
     module_sha256: str | None = None
     shared: bool | None = None

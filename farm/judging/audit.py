@@ -12,6 +12,8 @@ COMPARED, UNCHECKED = "compared", "unchecked"
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 #: A proof that gives an answer of which the dataset demands nothing may restate the question.
 ANSWERED = "an answer that was not compared"
+#: Where Lean cannot be forked, a checker maps the module that the submission's process wrote.
+UNREBUILT = "a module that the farm did not rebuild"
 #: The finding against a module that is not in Lean's format, and the finding against the statement itself.
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
 #: The verdict on a part, or a theorem, that is proved.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from farm.judging.audit import ADMITTED, ANSWERED, COMPARED
+from farm.judging.audit import ADMITTED, ANSWERED, COMPARED, UNREBUILT
 from farm.judging.forgeable import is_forgeable
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
@@ -16,10 +16,16 @@ from farm.task import Kind
 #: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
 #: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
 #: the statement. ``answer``: it gives an answer of which the dataset demands nothing. ``native``: it rests on
-#: the compiler. ``forgeable``: no namespaces isolated the proof's code from the farm. ``partial``: it is no
-#: *proved* at all, but rests on sorries that its line permits. ``disproof``: it is a proof of the negation,
-#: where the task allows either.
-WEAKER = ("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial", "disproof")
+#: the compiler. ``forgeable``: no namespaces isolated the proof's code from the farm. ``unrebuilt``: Lean
+#: cannot be forked there, so a checker mapped the submission's own module. ``partial``: it is no *proved* at
+#: all, but rests on sorries that its line permits. ``disproof``: it is a proof of the negation, where the
+#: task allows either.
+WEAKER = (
+    *("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "unrebuilt"),
+    *("partial", "disproof"),
+)
+#: The weaknesses of a machine or an environment, which say nothing about the proof.
+OF_MACHINES = frozenset({"forgeable", "unrebuilt"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,10 +56,10 @@ def worth(
 ) -> Worth:
     """Return the reward of a verdict for a trainer that accepts the weaknesses in `accept`.
 
-    A *proved* with any other weakness gets 0.0. If its only other weakness is ``forgeable``, its reward is
-    None: the isolation of the machine is at fault, and the proof may be right. A *partial* is treated as a
-    *proved* with one more weakness, and gets the `share` of the statement's parts that are proved. So is a
-    *disproved* where the task allows either; one that the task asks for is worth as much as a *proved*.
+    A *proved* with any other weakness gets 0.0. If all its other weaknesses are of `OF_MACHINES`, its reward
+    is None: the machine or its environment is at fault, and the proof may be right. A *partial* is treated
+    as a *proved* with one more weakness, and gets the `share` of the statement's parts that are proved. So
+    is a *disproved* where the task allows either; one that the task asks for is worth as much as a *proved*.
     """
     if outcome in _NO_PROOF:
         return Worth(reward=0.0)
@@ -66,8 +72,9 @@ def worth(
             ("unchecked", statement != COMPARED),
             ("sorry", ADMITTED in trusts),
             ("answer", ANSWERED in trusts),
-            ("native", any(each not in (ADMITTED, ANSWERED) for each in trusts)),
+            ("native", any(each not in (ADMITTED, ANSWERED, UNREBUILT) for each in trusts)),
             ("forgeable", is_forgeable(isolation)),
+            ("unrebuilt", UNREBUILT in trusts),
             ("partial", outcome == Outcome.PARTIAL),
             ("disproof", outcome == Outcome.DISPROVED and asks is not Kind.DISPROVE),
         )
@@ -76,4 +83,4 @@ def worth(
     lacking = set(weaker) - set(accept)
     if not lacking:
         return Worth(reward=share if outcome == Outcome.PARTIAL else 1.0, weaker=weaker)
-    return Worth(reward=None if lacking == {"forgeable"} else 0.0, weaker=weaker)
+    return Worth(reward=None if lacking <= OF_MACHINES else 0.0, weaker=weaker)

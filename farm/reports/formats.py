@@ -21,6 +21,11 @@ _LATEX = {
     "\u202f": r"\,",
 }
 _LATEX_SPECIAL = re.compile(f"[{re.escape(''.join(_LATEX))}]")
+#: The first characters of formulas, also in full width, and characters that spreadsheets skip before them.
+_FORMULAS = frozenset("=+-@＝＋－＠")
+#: The two ends of an interval, of which the first may be negative.
+_INTERVAL = re.compile(r"-?[0-9.]+(e-?[0-9]+)? -?[0-9.]+(e-?[0-9]+)?")
+_CONTROLS, _BEFORE = ("\t", "\r", "\n"), " \0\ufeff\u00a0"
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_{}\[\]<>|#!~]")
 
 
@@ -32,10 +37,22 @@ def as_csv(tables: Iterable[Table]) -> str:
         if len(found) > 1:
             if number:
                 writer.writerow([])
-            writer.writerow([table.title])
-        writer.writerow(table.columns)
-        writer.writerows(["" if cell.value is None else cell.value for cell in row] for row in table.rows)
+            writer.writerow([_no_formula(table.title)])
+        writer.writerow(map(_no_formula, table.columns))
+        writer.writerows([_no_formula(cell.value) for cell in row] for row in table.rows)
     return out.getvalue()
+
+
+def _no_formula(value: str | float | None) -> str | float:
+    """Return a value for a cell of CSV; a text that a spreadsheet could compute gets an apostrophe before it.
+
+    Names and groups come from datasets and models.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str) or _INTERVAL.fullmatch(value):
+        return value
+    return f"'{value}" if value.startswith(_CONTROLS) or value.strip(_BEFORE)[:1] in _FORMULAS else value
 
 
 def as_markdown(tables: Iterable[Table]) -> str:

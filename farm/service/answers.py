@@ -22,7 +22,7 @@ from farm.client.results import (
     Seconds,
     Stated,
 )
-from farm.judging.audit import Audit, Declaration
+from farm.judging.audit import UNREBUILT, Audit, Declaration
 from farm.judging.forgeable import is_forgeable
 from farm.judging.holes import holes_of
 from farm.judging.messages import most_telling
@@ -158,6 +158,7 @@ def _provenance(found: Judged, verdict: StoredVerdict, audit: Audit | None) -> P
         uses_choice=None if audit is None else audit.uses_choice,
         isolation=verdict.isolation,
         forgeable=is_forgeable(verdict.isolation),
+        unrebuilt=UNREBUILT in verdict.trusts,
         program_sha256=found.sha256.hex(),
         module_sha256=None if audit is None else audit.module_sha256,
         shared=found.shared,

@@ -60,7 +60,7 @@ def _group(value: object) -> str:
 Group = Annotated[Any, AfterValidator(_group), WithJsonSchema({"type": "string"})]
 Word = Annotated[str, Field(max_length=200)]
 Weaker = Literal[
-    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "partial", "disproof"
+    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "unrebuilt", "partial", "disproof"
 ]
 Timeout = Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT, allow_inf_nan=False)]
 #: The same in a body, where a number in quotes is a mistake of the client.

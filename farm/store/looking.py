@@ -237,7 +237,9 @@ _COUNTS = """
     SELECT cancelled IS NOT NULL AS is_cancelled, verdict, reason, count(*) AS n,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
            count(*) FILTER (WHERE NOT trusts <@
-               ARRAY['a sorry of the dataset', 'an answer that was not compared']) AS trusting,
+               ARRAY['a sorry of the dataset', 'an answer that was not compared',
+                     'a module that the farm did not rebuild']) AS trusting,
+           count(*) FILTER (WHERE 'a module that the farm did not rebuild' = ANY(trusts)) AS unrebuilt,
            count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs LEFT JOIN verdicts ON verdicts.check_id = jobs.check_id AND cancelled IS NULL
     WHERE run_id = %(run)s GROUP BY 1, 2, 3
@@ -382,6 +384,7 @@ class Looking:
             unchecked=sum(row["unchecked"] for row in proved),
             trusting=sum(row["trusting"] for row in proved),
             open_below=sum(row["open_below"] for row in proved),
+            unrebuilt=sum(row["unrebuilt"] for row in proved),
         )
 
     def lines(

@@ -66,7 +66,8 @@ class Tally:
 
     `shared` lines wait for, or were answered by, a check that another line brought. Among
     proved lines, `unchecked` ones were compared with no statement, `open_below` ones rest on a sorry in
-    the dataset, and `trusting` ones on something else besides the kernel.
+    the dataset, `unrebuilt` ones on a module that the farm did not rebuild, and `trusting` ones on something
+    else besides the kernel.
     """
 
     statuses: Mapping[str, int]
@@ -76,6 +77,7 @@ class Tally:
     unchecked: int = 0
     trusting: int = 0
     open_below: int = 0
+    unrebuilt: int = 0
 
     @property
     def total(self) -> int:
@@ -208,7 +210,9 @@ _TALLY = """
            count(*) FILTER (WHERE shared) AS shared,
            count(*) FILTER (WHERE statement = 'unchecked') AS unchecked,
            count(*) FILTER (WHERE NOT trusts <@
-               ARRAY['a sorry of the dataset', 'an answer that was not compared']) AS trusting,
+               ARRAY['a sorry of the dataset', 'an answer that was not compared',
+                     'a module that the farm did not rebuild']) AS trusting,
+           count(*) FILTER (WHERE 'a module that the farm did not rebuild' = ANY(trusts)) AS unrebuilt,
            count(*) FILTER (WHERE 'a sorry of the dataset' = ANY(trusts)) AS open_below
     FROM jobs JOIN checks ON checks.id = check_id
     LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
@@ -446,6 +450,7 @@ class Queries:
             unchecked=sum(row["unchecked"] for row in proved),
             trusting=sum(row["trusting"] for row in proved),
             open_below=sum(row["open_below"] for row in proved),
+            unrebuilt=sum(row["unrebuilt"] for row in proved),
         )
 
     def awaited(self, run_id: str) -> frozenset[int]:

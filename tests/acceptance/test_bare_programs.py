@@ -13,6 +13,7 @@ from farm_workers.environments.lean_environment import KernelChecker, LeanEnviro
 from farm_workers.exploits.corpus import Case, judged, read
 
 from farm.judging.assurance import Assurance
+from farm.judging.audit import UNREBUILT
 from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
@@ -153,5 +154,7 @@ def test_a_lean_that_cannot_be_forked_proves_what_it_accounts_for(
         visible=tuple(map(str, dressed.visible)),
         checkers=(KernelChecker(name="sh", command=("/bin/sh", "-c", "exit 0"), visible=()),),
     )
-    verdict = judge(asked(checker, own, text))
+    report = asked(checker, own, text)
+    verdict = judge(report)
     assert verdict.reason is reason, verdict.detail
+    assert report.trusts == ((UNREBUILT,) if reason is Reason.OK else ())

@@ -20,7 +20,7 @@ from sqlalchemy import Engine, text
 from farm.cli.terminal import print_line
 from farm.errors import FarmError, NotExported, ServerDown
 from farm.judging.assurance import Assurance
-from farm.judging.audit import ADMITTED, Audit
+from farm.judging.audit import ADMITTED, UNREBUILT, Audit
 from farm.judging.report import Message
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import Screen
@@ -46,7 +46,7 @@ FIELDS = {
     *("statement", "trusts", "rests_on_sorry_of", "answers", "uses_choice"),
     *("module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
-    *("environment", "environment_digest", "toolchain", "isolation"),
+    *("environment", "environment_digest", "toolchain", "isolation", "unrebuilt"),
     *(
         "program_sha256",
         "assembled",
@@ -226,6 +226,7 @@ def test_a_line_gets_all_that_is_known_of_its_check(store: Store, queries: Queri
         (SEALED, "compared", []),
         (replace(SEALED, statement="unchecked", trusts=("the compiler",)), "unchecked", ["the compiler"]),
         (replace(SEALED, trusts=(ADMITTED,), rests_on_sorry_of=("a",)), "compared", [ADMITTED]),
+        (replace(SEALED, trusts=(UNREBUILT,)), "compared", [UNREBUILT]),
     ],
 )
 def test_a_line_says_whom_it_believes_and_what_it_leaves_open(
@@ -245,10 +246,12 @@ def test_a_line_says_whom_it_believes_and_what_it_leaves_open(
     assert (farm["tier"], farm["statement"], farm["trusts"]) == ("kernel", statement, trusts)
     assert (farm["module_sha256"], farm["sealed_sha256"]) == ("a" * 64, "b" * 64)
     tally = queries.tally(run_id)
-    below = trusts == [ADMITTED]
+    below, unrebuilt = trusts == [ADMITTED], trusts == [UNREBUILT]
     assert farm["rests_on_sorry_of"] == (["a"] if below else [])
-    counted = int(statement == "unchecked"), int(bool(trusts) and not below), int(below)
-    assert (tally.unchecked, tally.trusting, tally.open_below) == counted
+    assert farm["unrebuilt"] is unrebuilt
+    trusting = bool(trusts) and not below and not unrebuilt
+    counted = statement == "unchecked", trusting, below, unrebuilt
+    assert (tally.unchecked, tally.trusting, tally.open_below, tally.unrebuilt) == counted
 
 
 def test_a_line_that_nothing_was_looked_at_for_says_nothing_of_its_statement(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from farm.assembly.program import AssemblyOptions
 from farm.client.results import parse_result
 from farm.documents import encoded
-from farm.judging.audit import COMPARED
+from farm.judging.audit import COMPARED, UNREBUILT
 from farm.judging.places import Place
 from farm.judging.submit_options import SubmitOptions
 from farm.judging.verdict import Particulars, judge_text
@@ -306,6 +306,8 @@ class TestAnItem:
             ({"trusts": ["compiler"]}, 0.0, ["native"]),
             ({"trusts": ["a sorry of the dataset"]}, 0.0, ["sorry"]),
             ({"isolation": "rlimit"}, None, ["forgeable"]),
+            ({"trusts": [UNREBUILT]}, None, ["unrebuilt"]),
+            ({"trusts": [UNREBUILT, "compiler"]}, 0.0, ["native", "unrebuilt"]),
             ({"outcome": "rejected", "reason": "error"}, 0.0, []),
             ({"outcome": "judge_error", "reason": "worker_lost"}, None, []),
         ],

@@ -211,9 +211,43 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tuple[tarfile
     return member(name, type=kind, linkname=target)
 
 
+def with_holes(mebibytes: int, **headers: str) -> tuple[tarfile.TarInfo, bytes]:
+    """Return a file of nothing but holes, in a form of GNU tar: none of its bytes is in the bundle."""
+    size = str(mebibytes << 20)
+    given = {f"GNU.sparse.{key}": value.replace("SIZE", size) for key, value in headers.items()}
+    return member("toolchain/holes", b"1\n0\n0\n".ljust(512, b"\0"), pax_headers=given)
+
+
+HOLES = {
+    "pax 1.0": {"major": "1", "minor": "0", "realsize": "SIZE", "name": "toolchain/holes"},
+    "pax 0.1": {"size": "SIZE", "numblocks": "1", "map": "0,0", "name": "toolchain/holes"},
+}
+
+
+@pytest.mark.parametrize("headers", HOLES.values(), ids=HOLES)
+def test_a_file_with_holes_is_refused_before_it_is_written(tmp_path: Path, headers: dict[str, str]) -> None:
+    file = made(tmp_path / "m.farm", [with_holes(64, **headers)], size=64 << 20)
+    assert file.stat().st_size < 500
+    refused(file, "is neither a plain file, a folder nor a symbolic link")
+
+
+def test_a_file_with_holes_in_the_form_of_old_tars_is_refused(tmp_path: Path) -> None:
+    file = made(tmp_path / "m.farm", [member("toolchain/holes", type=tarfile.GNUTYPE_SPARSE)], size=64 << 20)
+    plain = bytearray(zstandard.decompress(file.read_bytes(), 1 << 20))
+    start = plain.index(b"toolchain/holes")
+    plain[start + 386 : start + 410] = b"%011o\0%011o\0" % (64 << 20, 0)  # one block, of nothing, at the end
+    plain[start + 483 : start + 495] = b"%011o\0" % (64 << 20)
+    plain[start + 257 : start + 265] = tarfile.GNU_MAGIC
+    plain[start + 148 : start + 156] = b" " * 8
+    plain[start + 148 : start + 155] = b"%06o\0" % sum(plain[start : start + 512])
+    file.write_bytes(zstandard.compress(bytes(plain)))
+    refused(file, "is neither a plain file, a folder nor a symbolic link")
+
+
 @pytest.mark.parametrize(
     "members",
     [
+        [member("toolchain/x", type=tarfile.CONTTYPE)],
         [member("/etc/farm-was-here", b"x")],
         [member("toolchain/../../farm-was-here", b"x")],
         [member("elsewhere/x", b"x")],
@@ -251,8 +285,11 @@ def test_a_member_that_could_reach_elsewhere_is_refused(
         ({"table": {"visible": ["/etc"]}}, "a key 'visible' that no bundle carries"),
         ({"table": {"header": "\ud800"}}, "is no sound bundle"),
         ({"machine": "riscv128"}, "is for riscv128"),
-        ({"size": 0}, "1 of 1 entries are there, 1 of 0 bytes"),
+        ({"size": 0}, "it contains more than it says"),
+        ({"size": -1}, "it says that it has"),
+        ({"members": 0}, "it contains more than it says"),
         ({"members": 5}, "1 of 5 entries"),
+        ({"members": 10**8}, "it says that it has 100000000 entries"),
     ],
 )
 def test_what_a_bundle_tells_of_itself_must_be_so(

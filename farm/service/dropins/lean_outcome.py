@@ -12,10 +12,17 @@ from enum import StrEnum
 
 from farm.client.results import Message, Result
 from farm.judging.messages import SORRY_TEXTS
+from farm.judging.reward import OF_MACHINES
 from farm.judging.verdict import Reason
 
 #: Lean's warning in the wording that existing clients search for; Lean 4.28 has backticks for the quotes.
 SORRY = "declaration uses 'sorry'"
+
+#: Why a machine cannot vouch for a proof, by the words of `OF_MACHINES`.
+_OF_MACHINES = {
+    "forgeable": "no namespaces confined it, so it could have forged its verdict",
+    "unrebuilt": "its Lean cannot be forked, so a checker read the program's own module",
+}
 
 
 class OutcomeKind(StrEnum):
@@ -80,8 +87,9 @@ def read(result: Result, *, is_stated: bool) -> LeanOutcome:
         is_final = result.reason == Reason.BAD_CHALLENGE
         return LeanOutcome(kind=OutcomeKind.UNKNOWN, why=result.detail, is_final=is_final)
     lacking = set(result.weaker) - (set() if is_stated else {"unchecked"})
-    if lacking == {"forgeable"}:
-        why = "The proof could have forged its verdict, because no namespaces confined it."
+    if lacking and lacking <= OF_MACHINES:
+        weak = [words for word, words in _OF_MACHINES.items() if word in lacking]
+        why = f"This machine cannot vouch for the proof, because {' and '.join(weak)}."
         return LeanOutcome(kind=OutcomeKind.UNKNOWN, why=why)
     remarks = tuple(_remark(message) for message in result.messages)
     kind, remarks = _judged(result, remarks, lacking)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from farm.documents import decoded
-from farm.judging.audit import COMPARED, UNCHECKED, Audit, Replay
+from farm.judging.audit import COMPARED, UNCHECKED, UNREBUILT, Audit, Replay
 from farm.judging.report import Execution
 from farm.judging.tiers import Tier
 from farm.limits import Limits
@@ -76,7 +76,8 @@ class Boxed:
             environment = sealable.question.environment
             found = self._replayed(shown / _MODULE, sealable.question, environment.checkers)
         replay, second, *further = [*found, None]
-        audit = audit if all(each.accepted for each in found) else audit.unchecked
+        is_accepted = all(each.accepted for each in found)
+        audit = replace(audit, trusts=(*audit.trusts, UNREBUILT)) if is_accepted else audit.unchecked
         return replace(audit, replay=replay, second=second, further=tuple(filter(None, further)))
 
     def replays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from farm.judging.audit import UNREBUILT
 from farm.judging.forgeable import is_forgeable
 from farm.judging.report import Report
 from farm.judging.verdict import judge
@@ -26,6 +27,7 @@ def verdict_fields(report: Report, environment: LeanEnvironment, isolation: str)
             "environment_digest": environment.digest,
             "isolation": isolation,
             "forgeable": is_forgeable(isolation),
+            "unrebuilt": UNREBUILT in report.trusts,
             "farm_version": VERSION,
         },
     }

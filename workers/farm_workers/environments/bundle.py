@@ -35,6 +35,8 @@ _HERE = "@toolchain/"
 #: The most bytes of ``environment.json``, and the overhead of names and tar blocks per file.
 _MOST_TOLD, _AROUND_A_FILE = 1 << 20, 4096
 _LEVEL, _WINDOW = 3, 1 << 27
+#: The most members of a bundle; one with Mathlib has some 30 000.
+_MOST_MEMBERS = 1_000_000
 #: Keys of a table that mean the same everywhere.
 _CARRIED = ("options", "header", "headers", "audit")
 
@@ -285,7 +287,7 @@ def _unpacked(file: Path, part: Path, told: Callable[[str], None]) -> BundleFact
 
 def _first(tar: tarfile.TarFile) -> BundleFacts:
     first = tar.next()
-    if first is None or first.name != _TOLD or not first.isreg() or first.size > _MOST_TOLD:
+    if first is None or first.name != _TOLD or not _is_plain(first) or first.size > _MOST_TOLD:
         raise ValueError(f"it does not begin with {_TOLD}")
     content = tar.extractfile(first)
     return _told(content.read() if content else b"")
@@ -306,6 +308,11 @@ def _told(text: bytes) -> BundleFacts:
 
 
 def _require_possible(facts: BundleFacts, folder: Path) -> None:
+    if not (0 <= facts.members <= _MOST_MEMBERS and facts.size >= 0):
+        raise ValueError(
+            f"it says that it has {facts.members} entries of {facts.size} bytes; a bundle has at most "
+            f"{_MOST_MEMBERS} entries"
+        )
     if facts.machine != platform.machine():
         raise UsageError(f"the bundle is for {facts.machine}, and this machine is {platform.machine()}")
     free = shutil.disk_usage(folder).free
@@ -324,14 +331,16 @@ def _extract(tar: tarfile.TarFile, facts: BundleFacts, folder: Path, told: Calla
         path = folder / _safe(member.name)
         told(member.name)
         members, size = members + 1, size + member.size
+        if members > facts.members or not 0 <= member.size <= size <= facts.size:
+            raise ValueError(f"it contains more than it says, from {member.name!r} on")
         if member.isdir():
             path.mkdir(mode=0o755, parents=True, exist_ok=True)
-        elif member.isreg():
+        elif _is_plain(member):
             _write_file(tar, member, path)
         elif member.issym():
             links.append((path, member.linkname))
         else:
-            raise ValueError(f"{member.name!r} is neither a file, a folder nor a symbolic link")
+            raise ValueError(f"{member.name!r} is neither a plain file, a folder nor a symbolic link")
     if (members, size) != (facts.members, facts.size):
         raise ValueError(f"{members} of {facts.members} entries are there, {size} of {facts.size} bytes")
     root = folder.resolve()
@@ -339,6 +348,11 @@ def _extract(tar: tarfile.TarFile, facts: BundleFacts, folder: Path, told: Calla
         _write_link(path, target, root)
     for path, _ in links:  # its target can be a link that came later
         _require_within(path, root)
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    """Return whether a member is a file whose bytes are all in the bundle: holes would take no room there."""
+    return member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
 
 
 def _write_link(path: Path, target: str, root: Path) -> None:

@@ -36,6 +36,7 @@ _RESTING = frozenset({Reason.HAS_SORRY, Reason.AXIOM, Reason.NATIVE_DECIDE})
 #: Weaknesses of a proof that this machine or its environment has, not the proof.
 _WEAKER = {
     "forgeable": "the isolation of this machine is weak",
+    "unrebuilt": "a checker read the program's own module, because this Lean cannot be forked",
     Tier.AUDIT: "no kernel checked it: the environment has none",
 }
 #: The fields of a line that are about its own answer, which is no claim of the repository.
