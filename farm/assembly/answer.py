@@ -86,7 +86,7 @@ def after_key(text: str, answer: Span, key: str) -> Span:
     return answer if at < 0 else (at + len(key), answer[1])
 
 
-_MOST_FENCES = 20_000
+_MOST_FENCES = 1 << 17
 _FENCE = re.compile(r"`{3,}+|~{3,}+")
 _BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 # Bounded, because a line of fences whose tags never end would take quadratic time; no tag is that long.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -68,6 +66,8 @@ def _declared(text: str, start: int, end: int, at: int, keyword: str) -> Declara
 
 
 _LONGEST_LEAD_IN = 300
+#: So many comments around a last declaration are skipped one by one.
+_FEW = 3
 #: The longest part of a text that is read token by token, which takes ten times as long.
 _LONGEST_LEXED = 1 << 17
 
@@ -150,21 +150,23 @@ def find_like(text: str, start: int, end: int, keyword: str) -> Declaration | No
 
 def _last(text: str, start: int, end: int, keyword: str) -> Declaration | None:
     """Return the last declaration in code by a keyword."""
-    at, starts, ends = end, array("q"), array("q")
-    while (at := text.rfind(keyword, start, at)) >= 0:
-        last = _declared(text, start, end, at, keyword)
-        if last is None:
-            continue
-        if not starts:
-            if _in_code(text, start, [last]):
-                return last
-            for begins, stops in opaque_spans(text, start, last.name_end):
-                starts.append(begins)
-                ends.append(stops)
-        around = bisect_left(starts, last.start) - 1
-        if around < 0 or ends[around] <= last.start:
+    at = end
+    for _ in range(_FEW):
+        last = _last_before(text, start, end, at, keyword)
+        if last is None or not _may_hide(text, start, last.start):
             return last
-        at = starts[around]  # whatever else the same comment or string hides is skipped
+        opaque = Opaque(text, start, last.name_end)
+        if not opaque.hides(last.start):
+            return last
+        at = opaque.start  # whatever else the same comment or string hides is skipped
+    return next(reversed(_in_code(text, start, list(declarations(text, start, at, keyword)))), None)
+
+
+def _last_before(text: str, start: int, end: int, at: int, keyword: str) -> Declaration | None:
+    """Return the last declaration by a keyword before an offset, which may be inside a comment."""
+    while (at := text.rfind(keyword, start, at)) >= 0:
+        if (found := _declared(text, start, end, at, keyword)) is not None:
+            return found
     return None
 
 

@@ -24,8 +24,8 @@ from farm.assembly.preamble import Plan, Plans
 from farm.assembly.proof import Joint, begins_block
 from farm.assembly.segments import Draft
 from farm.assembly.vocabulary import COMMAND_LINE, looks_like_prose
-from farm.lean_text.header import LONGEST_HEADER, header_end
-from farm.lean_text.scanner import code_tokens
+from farm.lean_text.header import header_end
+from farm.lean_text.scanner import after_comments
 
 _TACTICS_TOO = ("open", "set_option", "/-")
 _LEAN_3 = re.compile(r"\s*begin\b")
@@ -123,7 +123,7 @@ class LeanAnswer:
     def _own_start(self) -> int:
         """Return the start of the first line that is neither an import nor a line of the header."""
         start = preamble.after_prefix(self._text, self._start, self._above.text.strip())
-        start += header_end(self._text[start : min(self._end, start + LONGEST_HEADER)])
+        start += header_end(self._text[start : self._end])
         start = preamble.after_header(self._text, start, self._end, self._above.settings)
         ink = start + len(self._text[start : self._end]) - len(self._text[start : self._end].lstrip())
         return max(start, self._text.rfind("\n", start, ink) + 1)
@@ -199,9 +199,8 @@ class LeanAnswer:
         return found if begins else None
 
     def _first_code(self, start: int) -> int:
-        """Return the offset of the first token that is no comment, or the end of the searched text."""
-        end = min(self._end, start + LONGEST_HEADER)
-        return next((token.start for token in code_tokens(self._text, start, end)), end)
+        """Return the offset of the first token that is no comment, or the end of the answer."""
+        return after_comments(self._text, start, self._end, docs=True)
 
     def _signature(self, declared: Declaration) -> Signature:
         """Return the end of the model's statement; an exact copy of the dataset's is recognized first."""

@@ -11,13 +11,13 @@ import re
 
 from farm.assembly.declaration import Signature
 from farm.assembly.segments import Draft
-from farm.lean_text.scanner import TokenKind, opaque_spans, tokens
+from farm.lean_text.scanner import Opaque, after_comments
 
 INDENT = 2
 """The columns by which the farm indents a proof."""
 
-_LONGEST_COMMENTS = 1 << 18
-_LONGEST_MOVED = 1 << 18
+#: The most lines that are indented one by one: each is a piece of the program of its own.
+_MOST_MOVED = 1 << 17
 _INK = re.compile(r"\s*+(?=\S)")
 _BY = re.compile(r"by(?![\w'.!?])")
 _BEGIN = re.compile(r"begin\b")
@@ -146,10 +146,7 @@ class Joint:
 
     def _first_code(self, start: int) -> int:
         """Return the offset of the first token that is no comment."""
-        if not self._text.startswith(("--", "/-"), start):
-            return start
-        end = min(self._end, start + _LONGEST_COMMENTS)
-        return next((t.start for t in tokens(self._text, start, end) if t.kind is not TokenKind.COMMENT), end)
+        return after_comments(self._text, start, self._end, docs=False)
 
     def _line_start(self, at: int) -> int:
         return self._text.rfind("\n", 0, at) + 1
@@ -160,9 +157,9 @@ class Joint:
     def _copy_indented(self, start: int) -> None:
         """Copy lines, indented up to the next command; lines that begin inside a string are unchanged.
 
-        A text longer than `_LONGEST_MOVED` is copied unchanged.
+        A text of more than `_MOST_MOVED` lines, which takes Lean minutes, is copied unchanged.
         """
-        if self._end - start > _LONGEST_MOVED:
+        if self._text.count("\n", start, self._end) > _MOST_MOVED:
             self._copy(start)
             return
         command = _COMMAND.search(self._text, start, self._end)
@@ -177,9 +174,9 @@ class Joint:
     def _lines_in_strings(self, start: int, end: int) -> frozenset[int]:
         if self._text.find('"', start, end) < 0:
             return frozenset()
-        strings = (span for span in opaque_spans(self._text, start, end) if self._text[span[0]] in 'r"')
-        broken = (match for span in strings for match in _BREAK.finditer(self._text, *span))
-        return frozenset(match.end() for match in broken)
+        opaque = Opaque(self._text, start, end)
+        lines = (match.end() for match in _BREAK.finditer(self._text, start, end))
+        return frozenset(at for at in lines if opaque.hides(at) and self._text[opaque.start] in 'r"')
 
     def _copy_from_line(self, first: int, *, least: int) -> None:
         """Copy from the line of the first ink on, indented when that ink stands left of column `least`."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from farm.lean_text.scanner import Token, TokenKind, tokens
+from farm.lean_text.scanner import Token, TokenKind, after_comments, tokens
 
 _MODIFIERS = frozenset({"public", "meta"})
 
-#: A header ends within this many characters: a text made of comments must not delay the judge.
-LONGEST_HEADER = 1 << 18
+#: The most tokens of a header, comments left out: a text made of imports must not delay the judge.
+_MOST_TOKENS = 1 << 16
 
 
 def header_end(program: str) -> int:
@@ -16,7 +16,7 @@ def header_end(program: str) -> int:
     The grammar is that of ``Lean.Parser.Module.header``: ``module``, then ``prelude``, both optional, then
     imports, each optionally with ``public`` and ``meta`` before it and ``all`` behind it; comments and white
     space anywhere between, but doc comments belong to what follows. 0 for a program without a header. An
-    import that does not end within the first `LONGEST_HEADER` characters is not part of the header.
+    import behind the first `_MOST_TOKENS` tokens is not part of the header.
     """
     return _read(program)[0]
 
@@ -52,14 +52,16 @@ class _Words:
 
     def __init__(self, program: str) -> None:
         self._program = program
-        read = tokens(program, 0, min(len(program), LONGEST_HEADER))
-        self._tokens = (token for token in read if token.kind is not TokenKind.COMMENT)
+        self._left, self._at = _MOST_TOKENS, 0
         self._token: Token | None = None
         self.go_on()
 
     def go_on(self) -> None:
         """Take the next token; ``now`` is "" behind the last one."""
-        self._token = next(self._tokens, None)
+        self._at = after_comments(self._program, self._at, len(self._program), docs=False)
+        self._token = next(tokens(self._program, self._at), None) if self._left else None
+        self._left -= 1
+        self._at = self.end
 
     @property
     def now(self) -> str:

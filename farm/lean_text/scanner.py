@@ -90,6 +90,11 @@ _READ_THROUGH = re.compile(
     )*+""",
     re.VERBOSE | re.DOTALL,
 )
+# White space and comments, with doc comments and without them, up to the first one that nests deeper than
+# `_DEEPEST` or has no end.
+_COMMENTED, _PLAINLY_COMMENTED = (
+    re.compile(rf"(?:\s++|--[^\n]*+|/-{third}{_INSIDE}-/|(?!))*+", re.DOTALL) for third in (".", "[^!-]")
+)
 # Before a string, these make it interpolated, beside every name that ends in "!".
 _INTERPOLATING_WORDS = """
     throwError throwErrorAt logInfo logInfoAt logWarning logWarningAt logError logErrorAt dbg_trace
@@ -146,6 +151,20 @@ def words(text: str, start: int = 0, end: int | None = None) -> str:
     return " ".join(text[token.start : token.end] for token in code_tokens(text, start, end))
 
 
+def after_comments(text: str, start: int, end: int, *, docs: bool) -> int:
+    """Return the offset of the first token of ``text[start:end]`` that is no comment, `end` without one.
+
+    With `docs` a doc comment is a comment as well. Much faster than `tokens`.
+    """
+    pattern = _COMMENTED if docs else _PLAINLY_COMMENTED
+    while True:
+        found = pattern.match(text, start, end)
+        at = found.end() if found else start
+        if not text.startswith("/-", at, end) or (not docs and text.startswith(("-", "!"), at + 2, end)):
+            return at
+        start = _block_end(text, at, end)
+
+
 def _interpolates(name: str) -> bool:
     return name.endswith("!") or name in _INTERPOLATING
 
@@ -166,12 +185,12 @@ def _comment(text: str, start: int, line_end: int, stop: int) -> Token:
 
 def _block_end(text: str, start: int, stop: int) -> int:
     # Lean takes three characters for the beginning: ``/-/`` opens no second comment, ``/--/`` closes none.
-    depth, position = 1, start + 3
-    while found := _NEST.search(text, position, stop):
-        position = found.end()
-        depth += 1 if found.group() == "/-" else -1
+    depth = 1
+    for found in _NEST.finditer(text, start + 3, stop):
+        at = found.start()
+        depth += 1 if text[at] == "/" else -1
         if not depth:
-            return position
+            return at + 2
     return stop
 
 
@@ -206,12 +225,13 @@ def _opaque_end(text: str, found: re.Match[str], stop: int) -> int:
 class Opaque:
     """The opaque spans of ``text[start:end]`` as `opaque_spans` yields them, for readers of few offsets.
 
-    A regular expression reads through all short constructs between two offsets at once.
+    A regular expression reads through all short constructs between two offsets at once. `start` is where the
+    span begins that hides the last offset which `hides` was asked about.
     """
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self._text, self._end = text, end
-        self._reached = start
+        self._reached = self.start = start
 
     def hides(self, at: int) -> bool:
         """Return whether an opaque span covers the character before an offset and the one at it.
@@ -222,6 +242,7 @@ class Opaque:
             found = _READ_THROUGH.match(self._text, self._reached, at)
             self._reached = found.end() if found else at
             if self._reached < at:
+                self.start = self._reached
                 long = _OPAQUE.match(self._text, self._reached, self._end)
                 self._reached = _opaque_end(self._text, long, self._end) if long else self._reached + 1
         return self._reached > at

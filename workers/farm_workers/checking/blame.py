@@ -42,7 +42,7 @@ def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool
     """Return whether Lean's first error may come from the dataset's header, context or statement.
 
     The submission's text above the statement may cause such an error too, so the caller then compiles the
-    challenge alone. For a challenge that declares no name the result is always true.
+    challenge alone. For a challenge that declares no name, and for a long text, the result is always true.
     """
     if not challenge.name:
         return True
@@ -51,7 +51,7 @@ def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool
         return True
     at = None if first is None else Positions(check.program).offset(first.line, first.column)
     if max(len(check.program), len(challenge.program)) > LONGEST_READ:
-        return False
+        return True
     core = read_target(challenge.program[challenge.context_end :]).core
     begins = check.program.find(core, check.context_end) if core else -1
     submitted = check.submitted or ()
