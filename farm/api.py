@@ -66,8 +66,8 @@ class Verdict(Result):
     `reason` are the words of docs/use/verdicts.md, None for a line that was cancelled or has no verdict yet.
     `statement` is ``compared`` if the proof was compared with the line's ``formal_statement``, ``unchecked``
     if the line has none. `trusts` lists the trusted parts besides the kernel, `rests_on_sorry_of` the
-    constants admitted by the dataset that the proof uses. `forgeable`: it was checked without namespaces
-    between it and the farm. `unrebuilt`: a checker mapped the submission's own module.
+    constants admitted by the dataset that the proof uses. `forgeable`: nothing kept its code from the
+    farm, so it could have forged the verdict. `unrebuilt`: a checker mapped the submission's own module.
     """
 
     line: int

@@ -292,8 +292,8 @@ def _contested_words(verdicts: int) -> Iterator[str]:
 def _forgeable_words(verdicts: int) -> Iterator[str]:
     """Yield the number of verdicts that a proof could have forged."""
     if verdicts:
-        made = f"{count(verdicts, 'verdict')} {'was' if verdicts == 1 else 'were'} made without namespaces"
-        yield f"{made}, where {FORGEABLE}; farm doctor says why."
+        made = f"{count(verdicts, 'verdict')} {'was' if verdicts == 1 else 'were'} made"
+        yield f"{made} where {FORGEABLE}; farm doctor says why."
 
 
 def print_runs(rows: Iterable[tuple[StoredRun, Tally]]) -> None:

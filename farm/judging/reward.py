@@ -16,10 +16,10 @@ from farm.task import Kind
 #: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
 #: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
 #: the statement. ``answer``: it gives an answer of which the dataset demands nothing. ``native``: it rests on
-#: the compiler. ``forgeable``: no namespaces isolated the proof's code from the farm. ``unrebuilt``: Lean
-#: cannot be forked there, so a checker mapped the submission's own module. ``partial``: it is no *proved* at
-#: all, but rests on sorries that its line permits. ``disproof``: it is a proof of the negation, where the
-#: task allows either.
+#: the compiler. ``forgeable``: nothing isolated the proof's code from the farm. ``unrebuilt``: Lean cannot be
+#: forked there, so a checker mapped the submission's own module. ``partial``: it is no *proved* at all, but
+#: rests on sorries that its line permits. ``disproof``: it is a proof of the negation, where the task allows
+#: either.
 WEAKER = (
     *("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "unrebuilt"),
     *("partial", "disproof"),

@@ -432,12 +432,31 @@ def test_no_open_file_of_the_worker_and_no_channel_of_the_box_is_passed_on(
     assert run.stdout == b"\n"
 
 
-def test_no_privilege_can_be_gained(shell: Shell) -> None:
-    assert b"NoNewPrivs:\t1" in shell("cat /proc/self/status").stdout
+def test_no_privilege_can_be_gained(python: Shell) -> None:
+    asked = "import ctypes; print(ctypes.CDLL(None).prctl(39, 0, 0, 0, 0))"  # PR_GET_NO_NEW_PRIVS
+    assert python(asked).stdout == b"1\n"
 
 
-def test_the_kernel_would_kill_it_before_the_worker_when_memory_runs_out(shell: Shell) -> None:
-    assert shell("cat /proc/self/oom_score_adj").stdout == b"1000\n"
+def test_the_kernel_would_kill_it_before_the_worker_when_memory_runs_out(
+    isolation: Isolation, mark: Mark
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        done = threading.Event()
+        running = pool.submit(
+            box.run,
+            mark.sleep.split(),
+            isolation=isolation,
+            limits=LIMITS,
+            environment={},
+            cancelled=done.is_set,
+        )
+        try:
+            eventually(lambda: [each for each in mark.found() if each.program == "sleep"])
+            (sleeps,) = [each for each in mark.found() if each.program == "sleep"]
+            assert Path(f"/proc/{sleeps.pid}/oom_score_adj").read_text() == "1000\n"
+        finally:
+            done.set()
+        assert running.result().box_error == box.CANCELLED
 
 
 def test_many_boxes_at_once_keep_apart(shell: Shell) -> None:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import platform
+import shlex
 import signal
 import socket
 import subprocess
@@ -23,10 +24,11 @@ from typing import Any, BinaryIO
 
 import pytest
 from farm_workers import images
-from farm_workers.box import bubblewrap, procfs
+from farm_workers.box import attempts, bubblewrap, procfs, promises
 from farm_workers.box import once as box
 from farm_workers.box.copy import as_file
-from farm_workers.box.isolation import Isolation, prepared
+from farm_workers.box.isolation import Isolation, fresh_folder, prepared
+from farm_workers.box.readable_paths import is_open
 from farm_workers.box.seccomp import MACHINES, REFUSED_IN_CELLS
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
@@ -305,6 +307,27 @@ def test_a_check_cannot_have_the_kernel_send_it_a_signal_of_its_choice(inside: d
     assert inside["signals"] == 4 * [-1]
 
 
+@pytest.mark.parametrize("version", [5, 7])
+def test_a_fork_without_namespaces_keeps_the_promises_of_its_level(
+    core: LeanEnvironment, tmp_path: Path, version: int
+) -> None:
+    """The probe that a worker runs when it starts runs in a check; an older kernel compares process ids."""
+    with isolated(tmp_path / "work", "landlock") as isolation, fresh_folder(isolation.folder) as folder:
+        assert isolation.walls is not None
+        older = replace(isolation, walls=replace(isolation.walls, abi=min(version, isolation.walls.abi)))
+        with promises.targets(folder, isolation.user) as targets:
+            for lean in lean_of(older, core):
+                targets |= {"processes": [os.getpid(), lean.pid()], "parent": False}
+                source = base64.b64encode(Path(attempts.__file__).read_bytes()).decode()
+                python = PYTHON if is_open(Path(PYTHON)) else "/usr/bin/python3"  # behind a closed folder
+                probe = f"""{python} -I -S -c 'import base64; exec(base64.b64decode("{source}"))'"""
+                words = shlex.quote(json.dumps(targets))
+                reply = lean.ask(shell(f"{probe} {words} > Module.olean", OUT))
+                assert reply.module is not None, reply
+                worked = json.loads(reply.module.read())
+    assert worked == {name: [] for name in promises.BROKEN}
+
+
 def test_the_cells_of_an_image_do_not_see_each_other(
     closed: Isolation, core: LeanEnvironment, mark: Mark
 ) -> None:
@@ -370,12 +393,19 @@ def test_too_many_processes_are_the_checks_limit_and_the_image_lives(lean: Lean,
     assert lean.pid() == before
 
 
-def test_a_fork_bomb_is_over_at_its_limit(grouped_lean: Lean, mark: Mark) -> None:
-    bomb = f"f() {{ f | f & {mark.sleep}; }}; f"
-    reply = grouped_lean.ask(shell(bomb), limits(processes=32))
-    assert (reply.report.run.limit, reply.report.run.box_error) == ("processes", None)
-    assert mark.found() == []
-    assert grouped_lean.ask(TRUE).report.run.exit_status == 0
+@pytest.mark.parametrize(
+    "level", ["landlock", "cgroup+bwrap", pytest.param("cgroup", marks=pytest.mark.long)]
+)
+def test_a_fork_bomb_is_over_at_its_limit(
+    core: LeanEnvironment, tmp_path: Path, mark: Mark, level: str
+) -> None:
+    with isolated(tmp_path, level) as isolation:
+        for lean in lean_of(isolation, core):
+            bomb = f"f() {{ f | f & {mark.sleep}; }}; f"
+            reply = lean.ask(shell(bomb), limits(processes=32, memory_mib=1 << 16))
+            assert reply.report.run.limit == "processes"
+            eventually(lambda: mark.found() == [])
+            assert lean.ask(TRUE).report.run.exit_status == 0
 
 
 def test_a_check_that_stops_all_it_can_ends_at_its_wall_time(lean: Lean, mark: Mark) -> None:

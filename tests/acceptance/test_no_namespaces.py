@@ -1,4 +1,4 @@
-"""Machines without namespaces: why there are none, who goes on without them, and what is said of it."""
+"""Machines without namespaces, with Landlock and without: why, who goes on, and what is said of it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from pathlib import Path
 import pytest
 from farm_workers.box.isolation import STRANGER
 
+from farm.embedded import down
 from farm.judging.forgeable import FORGEABLE
 from tests.commands import PROVED, Command, Running, entry, lines, write
 from tests.farms import Quiet
 from tests.isolation_levels import isolated
-from tests.no_namespaces import PREFIX
+from tests.no_namespaces import NEITHER, PREFIX
 from tests.processes import eventually
 
+NO_LANDLOCK = (
+    "Landlock is not available: this kernel has none, or a filter of system calls hides it; use Linux"
+)
 CAUSE = "Namespaces are not available: a filter of system calls (seccomp) refuses unshare (EPERM)"
 
 
 @contextmanager
-def a_worker(quiet: Quiet, folder: Path, **settings: str) -> Iterator[Running]:
-    with quiet.farm.having(**settings).started(folder, "worker", prefix=PREFIX) as worker:
+def a_worker(
+    quiet: Quiet, folder: Path, prefix: Sequence[str] = NEITHER, **settings: str
+) -> Iterator[Running]:
+    with quiet.farm.having(**settings).started(folder, "worker", prefix=prefix) as worker:
         yield worker
 
 
@@ -35,9 +41,30 @@ def test_a_worker_started_by_hand_ends_and_its_first_words_are_the_cause_and_the
     with a_worker(quiet, tmp_path, FARM_ISOLATION="") as worker:
         assert worker.ended() == 2
         (said,) = worker.said.splitlines()
+    assert "isolation landlock is required, but only " in said
     assert CAUSE in said
+    assert NO_LANDLOCK in said
     assert "seccomp=unconfined" in said or "RestrictNamespaces=no" in said
-    assert said.endswith(f"Without namespaces {FORGEABLE}; FARM_ISOLATION=rlimit accepts that.")
+    assert said.endswith(f"Here {FORGEABLE}; FARM_ISOLATION=rlimit accepts that.")
+
+
+def test_a_worker_started_by_hand_serves_with_landlock(quiet: Quiet, tmp_path: Path) -> None:
+    with a_worker(quiet, tmp_path, PREFIX, FARM_ISOLATION="") as worker:
+        eventually(lambda: "Serving" in worker.said, seconds=60)
+        first = worker.said.splitlines()[0]
+    assert " INFO " in first
+    assert first.endswith("landlock")
+
+
+def test_a_worker_that_is_to_have_namespaces_does_not_serve_with_landlock(
+    quiet: Quiet, tmp_path: Path
+) -> None:
+    with a_worker(quiet, tmp_path, PREFIX, FARM_ISOLATION="bwrap") as worker:
+        assert worker.ended() == 2
+        (said,) = worker.said.splitlines()
+    assert "isolation bwrap is required, but only " in said
+    assert said.endswith("RestrictNamespaces=no, and no SystemCallFilter= without @mount.") or CAUSE in said
+    assert FORGEABLE not in said
 
 
 def test_a_worker_that_is_told_to_do_without_serves_and_its_first_line_says_what_that_means(
@@ -59,9 +86,9 @@ def test_a_worker_with_namespaces_says_so_first(quiet: Quiet, tmp_path: Path) ->
         assert worker.said.splitlines()[0].endswith("bwrap")
 
 
-def run(farm: Command, folder: Path, *words: object) -> Running:
+def run(farm: Command, folder: Path, *words: object, prefix: Sequence[str] = NEITHER) -> Running:
     """Run a command to its end where there are no namespaces."""
-    with farm.started(folder, *words, prefix=PREFIX) as running:
+    with farm.started(folder, *words, prefix=prefix) as running:
         running.ended(seconds=200.0)
     return running
 
@@ -74,7 +101,7 @@ def test_the_farms_own_worker_goes_on_and_everything_says_that_a_proof_could_for
     manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1))
     submitted = run(farm, tmp_path / "submit", "submit", manifest)
     assert submitted.process.returncode == 0, submitted.said
-    assert f"1 verdict was made without namespaces, where {FORGEABLE}" in submitted.out.read_text()
+    assert f"1 verdict was made where {FORGEABLE}" in submitted.out.read_text()
     (line,) = lines(manifest)
     assert (line["proof_status"], line["farm"]["forgeable"]) == ("completed", True)
     log = (home / "worker.log").read_text()
@@ -87,6 +114,19 @@ def test_the_farms_own_worker_goes_on_and_everything_says_that_a_proof_could_for
     assert (isolation["ok"], isolation["weak"]) == (True, True)
     assert CAUSE in isolation["words"]
     assert isolation["words"].endswith(f"Here {FORGEABLE}.")
+
+    # The same farm, on a kernel with Landlock: its verdicts are worth their rewards.
+    down(home)
+    walled = write(tmp_path / "b.jsonl", entry(PROVED, 2))
+    submitted = run(farm, tmp_path / "again", "submit", walled, prefix=PREFIX)
+    assert submitted.process.returncode == 0, submitted.said
+    assert FORGEABLE not in submitted.out.read_text()
+    (line,) = lines(walled)
+    assert (line["proof_status"], line["farm"]["forgeable"]) == ("completed", False)
+    assert line["farm"]["isolation"].split("+")[-1] == "landlock"
+    parts = json.loads(run(farm, tmp_path / "d", "doctor", "--json", prefix=PREFIX).out.read_text())["parts"]
+    (isolation,) = [part for part in parts if part["part"] == "isolation"]
+    assert (isolation["ok"], isolation["weak"]) == (True, False)
 
 
 def test_a_check_goes_on_for_who_asks_for_it_and_says_so(prepared: Path, tmp_path: Path) -> None:

@@ -104,9 +104,7 @@ def doubts(job: Judged, verdict: StoredVerdict) -> list[str]:
         "No statement was compared: the program proves whatever it states.": verdict.statement != "compared",
         f"It trusts {', '.join(trusted)}.": bool(trusted),
         f"It rests on the sorry of {', '.join(verdict.rests_on_sorry_of)}.": bool(verdict.rests_on_sorry_of),
-        "It was judged without namespaces, where a proof could forge verdicts.": is_forgeable(
-            verdict.isolation
-        ),
+        "It was judged where nothing kept a proof from forging verdicts.": is_forgeable(verdict.isolation),
         "It is contested: a line of another key proves the contrary.": verdict.contested,
         f"The kernel of {verdict.toolchain} has known holes: {holes}.": bool(holes) and job.tier == "kernel",
     }

@@ -48,7 +48,7 @@ class _Attempts:
     def __init__(self, targets: dict[str, Any]) -> None:
         self._calls: dict[str, int | None] = targets["calls"]
         self._file, self._folder = targets["file"], targets["folder"]
-        self._others: list[int] = [*targets["processes"], *([os.getppid()] if os.getppid() > 1 else [])]
+        self._others: list[int] = [*targets["processes"], *([os.getppid()] if targets["parent"] else [])]
         self._targets = targets
 
     def by_promise(self) -> dict[str, Iterator[Attempt]]:

@@ -58,8 +58,8 @@ class NoLandlock(Exception):
 class Walls:
     """What separates a command from others: the rules of this kernel's Landlock, and filters of system calls.
 
-    `abi` is the version of Landlock's interface. `calls` is the filter of a command that runs a submission, None
-    on a machine whose calls are not known. `lacking` says what a probe could do all the same.
+    `abi` is the version of Landlock's interface. `calls` is the filter of a command that runs a submission,
+    None on a machine whose calls are not known. `lacking` says what a probe could do all the same.
     """
 
     abi: int
@@ -74,9 +74,10 @@ class Walls:
         return cls(abi=version, calls=seccomp.filter_for(platform.machine(), shared=True, alone=alone))
 
     def weakest(self) -> Walls:
-        """Return these walls with the filter that refuses the fewest calls: that of sessions, if there are any.
+        """Return these walls with the filter that refuses the fewest calls, that of sessions, if there are
+        any.
 
-        That of a fork of an image refuses all that `calls` refuses.
+        The filter of a fork of an image refuses all that `calls` refuses.
         """
         if not self.scopes:
             return self

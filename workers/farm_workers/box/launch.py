@@ -15,8 +15,9 @@ Arguments: file descriptor of the socket to the box, file descriptors of the fil
 its control group (with commas; - for none), file descriptors of Landlock's rules for the command and of its
 filter of system calls (with a comma; - for none), user id for the command (-1: as it is), 1 when that user is
 to read all files (else 0), processor seconds (-1: any number), bytes of private memory, bytes of one file,
-number of open files, bytes of the stack, number of the user's tasks (-1: any); then the command. A command whose first word ends in ``.so`` is
-Lean's shared library: its ``lean_main`` is called by the forked child itself, which saves a program start.
+number of open files, bytes of the stack, number of the user's tasks (-1: any); then the command. A command
+whose first word ends in ``.so`` is Lean's shared library: its ``lean_main`` is called by the forked child
+itself, which saves a program start.
 
 The socket keeps messages apart (SOCK_SEQPACKET). The child says `READY`, which tells the box its process id
 (SCM_CREDENTIALS), or why it cannot run. The box answers `GO`. The last message is the result: wait status,

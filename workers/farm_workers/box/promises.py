@@ -69,11 +69,11 @@ def broken(starts: Start, folder: Path, user: int | None) -> tuple[str, ...]:
         files.callback(os.close, ends)
         other = starts(Command(words=["cat"], limits=_LIMITS), waits, files)
         other.go()
-        targets = files.enter_context(_targets(folder, user))
-        targets["processes"] = [other.command_pid, other.pid, os.getpid()]
+        given = files.enter_context(targets(folder, user))
+        given |= {"processes": [other.command_pid, other.pid, os.getpid()], "parent": True}
         probe = Path(attempts.__file__)
-        words = [bubblewrap.python(), "-I", "-S", str(probe), json.dumps(targets)]
-        command = Command(words=words, limits=_LIMITS, visible=[probe, Path(targets["shown"])])
+        words = [bubblewrap.python(), "-I", "-S", str(probe), json.dumps(given)]
+        command = Command(words=words, limits=_LIMITS, visible=[probe, Path(given["shown"])])
         nothing = files.enter_context(open(os.devnull, "rb"))  # noqa: PTH123
         tried = starts(command, nothing.fileno(), files)
         tried.go()
@@ -92,7 +92,7 @@ def _answer(probe: BoxSupervisor, result: BoxResult | None) -> dict[str, list[in
 
 
 @contextlib.contextmanager
-def _targets(folder: Path, user: int | None) -> Iterator[dict[str, Any]]:
+def targets(folder: Path, user: int | None) -> Iterator[dict[str, Any]]:
     """Give what a probe tries to reach, as it can be told; all of it ends with the block."""
     folder.chmod(0o777)
     paths = {name: folder / name for name in ("file", "secret", "shown")}
@@ -147,10 +147,10 @@ def _object(make: str, words: Sequence[int], remove: str, rest: Sequence[int | N
 
 
 def _calls() -> dict[str, int | None]:
-    """Return the numbers of system calls on this machine, by name; empty for an unknown machine."""
+    """Return the numbers of system calls on this machine, by name; none for an unknown machine."""
+    others = {**seccomp.REFUSED_IN_CELLS, **_MORE_CALLS}
     here = seccomp.MACHINES.get(platform.machine())
     if here is None:
-        return {}
+        return dict.fromkeys([*_REFUSED, *others])
     known = {name: refused[here.place] for name, refused in _REFUSED.items()}
-    others = {**seccomp.REFUSED_IN_CELLS, **_MORE_CALLS}
     return {**known, **{name: numbers[here.place - 1] for name, numbers in others.items()}}
