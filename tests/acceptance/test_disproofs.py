@@ -600,12 +600,13 @@ def test_no_line_changes_the_verdict_of_another_keys_line(
     assert not any(each.contested for each in hers)
 
 
-#: Statements that contradict TRUE below an inconsistent context, in other words and under other names.
+OWN = "theorem t (p q : Prop) (h : p) (_ : q) : p := by"
+#: Statements that contradict it below an inconsistent context, in other words and under other names.
 CONTRARY = (
-    "theorem x : ¬ ∀ p : Prop, p → p := by",
-    "theorem x (h : ∀ q : Prop, q → q) : False := by",
-    "theorem x : (∀ p : Prop, p → p) → False := by",
-    "theorem x : ¬ ¬ ¬ ∀ p : Prop, p → p := by",
+    "theorem x : ¬ ∀ p q : Prop, p → q → p := by",
+    "theorem x (h : ∀ q p : Prop, q → p → q) : False := by",
+    "theorem x : (∀ p q : Prop, p → q → p) → False := by",
+    "theorem x : ¬ ¬ ¬ ∀ p q : Prop, p → q → p := by",
 )
 
 
@@ -613,14 +614,14 @@ def test_a_contradiction_by_another_key_marks_both_and_tells_neither_of_the_othe
     accept, own = ("forgeable",), {"axioms": ("bad",)}
     with Keyed(served, "carol") as carol, Keyed(served, "dave") as dave:
         proof = carol.check(
-            {"context": BAD, "formal_statement": TRUE, "proof": "exact bad _"}, accept=accept, **own
+            {"context": BAD, "formal_statement": OWN, "proof": "exact bad _"}, accept=accept, **own
         )
         items = [{"context": BAD, "formal_statement": each, "proof": "exact bad _"} for each in CONTRARY]
-        items += [{"context": BAD, "formal_statement": TRUE, "proof": "exact bad _", "task": "disprove"}]
+        items += [{"context": BAD, "formal_statement": OWN, "proof": "exact bad _", "task": "disprove"}]
         found = dave.check_all(items, accept=accept, **own)
         now = carol.item(proof)
         again = dave.check(
-            {"context": BAD, "formal_statement": TRUE, "proof": "exact bad _"}, accept=accept, **own
+            {"context": BAD, "formal_statement": OWN, "proof": "exact bad _"}, accept=accept, **own
         )
     assert (proof.verdict, proof.reward, proof.contested) == ("proved", 1.0, False)
     assert (now["verdict"], now["reward"], now["contested"]) == ("proved", 1.0, True)

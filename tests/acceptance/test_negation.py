@@ -125,24 +125,30 @@ def test_a_manifest_of_negations_is_searched_and_judged(farm: Command, tmp_path:
     problems, negations = tmp_path / "problems.jsonl", tmp_path / "negations.jsonl"
     rows = [
         {"name": name, "header": HEADER, "formal_statement": text, "generation": "rfl", "source": "mine"}
-        for name, text in {"false": FALSE, "true": TRUE}.items()
+        for name, text in {
+            "false": FALSE,
+            "true": TRUE,
+            "scope": f"variable (h : False)\ninclude h\n{TRUE}",
+        }.items()
     ]
     problems.write_text("".join(json.dumps(each) + "\n" for each in rows))
     said = farm("negate", problems, "-o", negations, "--json")
-    assert (said.returncode, json.loads(said.stdout)["lines"]) == (0, 2), said.stderr
+    assert (said.returncode, json.loads(said.stdout)["lines"]) == (0, 3), said.stderr
     written = [json.loads(each) for each in negations.read_text().splitlines()]
     assert [(each["name"], each["negates"], each["source"]) for each in written] == [
         ("false.negation", 1, "mine"),
         ("true.negation", 2, "mine"),
+        ("scope.negation", 3, "mine"),
     ]
     assert all("generation" not in each and "header" not in each for each in written)
     refused = farm("negate", problems, "-o", negations)
     assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
     answers = [{**each, "generation": DISPROOF} for each in written]
+    answers[2]["generation"] = "exact h.elim"
     negations.write_text("".join(json.dumps(each) + "\n" for each in answers))
-    assert farm("submit", negations, "--wait").returncode == 0
+    assert farm("submit", negations, "--wait").returncode == 3  # of the third line Lean makes no negation
     status = [json.loads(each)["proof_status"] for each in negations.read_text().splitlines()]
-    assert status == ["completed", "error"]
+    assert status == ["completed", "error", "judge_error"]
 
 
 def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_path: Path) -> None:
