@@ -16,14 +16,14 @@ from farm_workers.audit.declarations import Constant
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.terms import APP, BVAR, CONST, LAMBDA, LET, PI, PROJECTION, Node, Reading
 
-#: The furthest binder that is told from others: a term with a variable that is bound further out is no copy.
+#: The furthest binder that is distinguished: no term with a variable that is bound further out is a copy.
 _FURTHEST = 2000
 #: The free variables of a term with one that is bound too far out.
 _ALL = -1
 
 
 class Admitted(Enum):
-    """What a proof admits: nothing, parts of its statement that contain a sorry, or anything else."""
+    """The sorries that a proof rests on: none, those of its own statement, or any other."""
 
     NOTHING = 0
     STATED = 1
@@ -31,7 +31,7 @@ class Admitted(Enum):
 
 
 def admitted_by(reading: Reading, constant: Constant) -> Admitted:
-    """Return what a constant's values admit; a variable's type that repeats the statement admits nothing."""
+    """Return the sorries in a constant's values; the type of a variable may repeat the statement freely."""
     type_, *values = map(reading.expression, constant.expressions())
     shapes, found = _Shapes(reading), Admitted.NOTHING
     for value in values:
@@ -97,7 +97,7 @@ class _Proof:
         self._stated = set(self._closed_parts(type_))
 
     def admits(self) -> Admitted:
-        """Return what the value admits."""
+        """Return the sorries in the value."""
         found, todo, seen = Admitted.NOTHING, [(self._value, 0)], {(self._value, 0)}
         while todo:
             number, depth = todo.pop()

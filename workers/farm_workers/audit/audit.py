@@ -315,7 +315,7 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
 
 
 def _beside(case: _Case) -> list[Name]:
-    """Return what is judged with a target: answers, and the parts of the statement that may stay open."""
+    """Return the constants that are judged with a target: answers, and parts that may stay open."""
     given = frozenset[Name]() if case.pair is None else case.pair.given
     parts = {name for name in case.own_parts if permits(case.rules.permitted, name)}
     return sorted(given | (parts & case.submission.names.keys()), key=shown)
