@@ -51,15 +51,15 @@ class Rules:
     `native` lets a proof trust the compiler; `evaluates` means that the caller evaluates the trusted terms
     again (`Findings.believed`). `is_imported` and `is_imported_axiom` are predicates on the names that the
     imports declare. `left_out` are constants of the module that are not audited, `mentioned` all names in the
-    terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of the context above, which is another module; `above_has_sorry` means that the
-    context has a sorry, and `above_admitted` maps constants to the admitted constants that they rest on. With
-    `parts_from` all theorems that the challenge leaves open below that line and column have to be proved.
-    Constants that are `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the
-    challenge's statement begins, whose open theorems are permitted in the same way. `answers` are the
-    definitions that it leaves open and the module may give, None if there are none. `forbidden` are constants
-    that the proof must not reach, unless its statement does. With `negates` the challenge has to state the
-    negation of the theorem whose text ends at that line and column. `context` is the module of a context
-    above, if that is another.
+    terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
+    the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
+    `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
+    theorems that the challenge leaves open below that line and column have to be proved. Constants that are
+    `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
+    begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
+    open and the module may give, None if there are none. `forbidden` are constants that the proof must not
+    reach, unless its statement does. With `negates` the challenge has to state the negation of the theorem
+    whose text ends at that line and column. `context` is the module of a context above, if that is another.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
