@@ -119,7 +119,7 @@ class Answer:
     """A definition that the statement leaves open and the answer gives: its value and type in Lean's words.
 
     `text` and `type` are None where they could not be printed. With `text_by_submission` declarations or
-    instances of the answer decide what the text means, which is then printed in full.
+    instances of the answer give the text its meaning, and it is the value in full.
     """
 
     name: str = ""

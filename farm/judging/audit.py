@@ -61,8 +61,8 @@ class Answer:
     """A definition that the statement leaves open and the submission gives: its value and its type.
 
     Both are texts that Lean prints, None where nothing could print them. With `text_by_submission` Lean does
-    not read the text below the statement as the value: declarations or instances of the submission decide
-    what it means. Then it is printed in full, without any notation.
+    not read the text below the statement as the value, because declarations or instances of the submission
+    give it its meaning. Then it is the value in full, without any notation.
     """
 
     name: str

@@ -20,6 +20,8 @@ FAMILY = "theorem t (F : Nat → Type) (g : (n : Nat) → F n) : {} ∨ True := 
 EVERY = "theorem t (h : {} p : Prop{} ((sorry : p) = (sorry : p))) : 1 = 2 := by"
 #: A dataset's lemma, of whose proof the last theorem's statement speaks.
 LEMMA = "theorem lemma_ : 1 = 2 := by sorry\ntheorem t (h : lemma_ = lemma_) : {} := by"
+DEFINED = "noncomputable def x : {} := by sorry\ntheorem t (h : x = x) : {} := by"
+ALIAS = "def T := {}\nnoncomputable def x : T := by sorry\ntheorem t (h : x = x) : {} := by"
 VALUE = "abbrev sol : Nat := sorry\ntheorem t (h : sol = 1) : {} := by"
 #: Statements, proofs, and what a proof is said to rest on; None if it has a sorry of its own.
 SORRIES: list[tuple[str, str, list[str] | None]] = [
@@ -47,6 +49,18 @@ SORRIES: list[tuple[str, str, list[str] | None]] = [
     (LEMMA.format("1 = 2"), "exact lemma_", ["lemma_"]),
     (LEMMA.format("1 = 2"), "exact (fun x : 1 = 2 => x) lemma_", ["lemma_"]),
     (LEMMA.format("1 = 2 ∧ lemma_ = lemma_"), "exact And.intro lemma_ rfl", ["lemma_"]),
+    (DEFINED.format("False", "3 = 3"), "exact rfl", []),
+    (DEFINED.format("False", "1 = 2"), "exact False.elim x", ["x"]),
+    (DEFINED.format("{ n : Nat // n = 1 ∧ n = 2 }", "1 = 2"), "exact x.2.1.symm.trans x.2.2", ["x"]),
+    (DEFINED.format("∀ p : Prop, p", "1 = 2"), "exact x (1 = 2)", ["x"]),
+    (
+        DEFINED.format("Nat × { n : Nat // n = 1 ∧ n = 2 }", "1 = 2"),
+        "exact x.2.2.1.symm.trans x.2.2.2",
+        ["x"],
+    ),
+    (DEFINED.format("Nat × List Nat → Prop × Type", "x = x"), "exact rfl", []),
+    (ALIAS.format("Nat → Nat", "x = x"), "exact rfl", []),
+    (ALIAS.format("False", "1 = 2"), "exact False.elim x", ["x"]),
     (VALUE.format("sol = sol"), "exact rfl", []),
     (VALUE.format("1 = sol"), "exact h.symm", []),
 ]

@@ -8,30 +8,92 @@ below a binder of `p` is no such part: it can be made a proof of any proposition
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import cast
 
-from farm_workers.audit.declarations import Constant
+from farm_workers.audit.answers import is_open
+from farm_workers.audit.declarations import Constant, ConstantKind, Module
 from farm_workers.audit.kernel import SORRY
-from farm_workers.audit.terms import APP, BVAR, CONST, LAMBDA, LET, PI, PROJECTION, Node, Reading
+from farm_workers.audit.olean import Name
+from farm_workers.audit.terms import (
+    APP,
+    BVAR,
+    CONST,
+    LAMBDA,
+    LET,
+    MDATA,
+    PI,
+    PROJECTION,
+    SORT,
+    Node,
+    Reading,
+    applied,
+)
 
-#: The furthest binder that is told from others: a term with a variable that is bound further out is no copy.
+#: The furthest binder that is distinguished: no term with a variable that is bound further out is a copy.
 _FURTHEST = 2000
+#: Types of the imports that have values, whatever their arguments are.
+_WITH_VALUES: frozenset[Name] = frozenset(
+    (name,)
+    for name in (
+        *("Nat", "Int", "Rat", "Real", "NNReal", "ENNReal", "Complex", "Bool", "Char", "String"),
+        *("List", "Array", "Option", "Set", "Finset", "Multiset"),
+    )
+)
+#: The most types that are looked at.
+_MOST_TYPES = 100
 #: The free variables of a term with one that is bound too far out.
 _ALL = -1
 
 
 class Admitted(Enum):
-    """What a proof admits: nothing, parts of its statement that contain a sorry, or anything else."""
+    """The sorries that a proof rests on: none, those of its own statement, or any other."""
 
     NOTHING = 0
     STATED = 1
     MORE = 2
 
 
+def is_open_value(modules: Sequence[Module], name: Name) -> bool:
+    """Return whether a name is a definition that one of the modules leaves open, of a type that has values.
+
+    A proof about such a value holds for any. An open theorem, or a value of an empty type, proves everything.
+    """
+    for module in modules:
+        constant = module.constant(name)
+        if constant is not None:
+            return is_open(module.olean, constant) and _has_values(modules, module, constant.type)
+    return False
+
+
+def _has_values(modules: Sequence[Module], module: Module, place: int) -> bool:
+    """Return whether a type of a module has values for certain, by way of the modules' definitions."""
+    todo, left = [(module, place)], _MOST_TYPES
+    while todo and left:
+        (module, place), left = todo.pop(), left - 1
+        olean = module.olean
+        while olean.words[place] in (PI, MDATA):
+            place = olean.object(place, 2 if olean.words[place] == PI else 1)
+        function, arguments = applied(olean, place, 2)
+        if olean.words[place] == SORT:
+            continue
+        name = olean.name(olean.child(function, 0)) if olean.words[function] == CONST else ()
+        owner = next((each for each in modules if name in each.names), None)
+        if owner is None and name == ("Prod",) and len(arguments) == 2:
+            todo += [(module, each) for each in arguments]
+        elif owner is None and name in _WITH_VALUES:
+            continue
+        else:
+            constant = None if owner is None or arguments else owner.constant(name)
+            if owner is None or constant is None or constant.kind is not ConstantKind.DEFINITION:
+                return False
+            todo.append((owner, constant.value or 0))
+    return not todo
+
+
 def admitted_by(reading: Reading, constant: Constant) -> Admitted:
-    """Return what a constant's values admit; a variable's type that repeats the statement admits nothing."""
+    """Return the sorries in a constant's values; the type of a variable may repeat the statement freely."""
     type_, *values = map(reading.expression, constant.expressions())
     shapes, found = _Shapes(reading), Admitted.NOTHING
     for value in values:
@@ -97,7 +159,7 @@ class _Proof:
         self._stated = set(self._closed_parts(type_))
 
     def admits(self) -> Admitted:
-        """Return what the value admits."""
+        """Return the sorries in the value."""
         found, todo, seen = Admitted.NOTHING, [(self._value, 0)], {(self._value, 0)}
         while todo:
             number, depth = todo.pop()

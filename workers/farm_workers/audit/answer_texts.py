@@ -1,8 +1,8 @@
-"""Audit step, answers: writes answers in full, and tells which of them contain the submission's declarations.
+"""Audit step, answers: writes answers in full, and marks those that contain the submission's declarations.
 
-A text that Lean prints shows no instances, and declarations decide what a notation means. Where those are the
-submission's, the text can say one value and mean another. In full nothing is left out and there is no
-notation; variables have names of the farm's own.
+A text that Lean prints shows no instances, and declarations give a notation its meaning. Where those are the
+submission's, the text can say one value and mean another. In full all arguments are written, without
+notations; variables have names of the farm's own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from farm_workers.audit.terms import (
 _LONGEST = 8192
 #: The part of a name behind which Lean notes the macro that made the name.
 _MARK = "_@"
-#: The words of a binder: before the variable's type, before what it binds, and between type and value.
+#: The words of a binder: before the type of its variable, and before the term that it binds.
 _BINDERS = {LAMBDA: ("fun (", ") => "), PI: ("∀ (", "), "), LET: ("let ", "; ")}
 
 

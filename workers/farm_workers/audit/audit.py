@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from farm_workers.audit.admitted import Admitted, admitted_by
+from farm_workers.audit.admitted import Admitted, admitted_by, is_open_value
 from farm_workers.audit.answer_forms import faults
 from farm_workers.audit.answer_texts import answers_of
 from farm_workers.audit.answers import AnswerRules
@@ -49,18 +49,17 @@ class Rules:
     """The rules of an audit, besides the challenge.
 
     `native` lets a proof trust the compiler; `evaluates` means that the caller evaluates the trusted terms
-    again (`Findings.believed`). `is_imported`, `is_imported_axiom` and `is_imported_theorem` are predicates
-    on the names that the imports declare. `left_out` are constants of the module that are not audited,
-    `mentioned` all names in the terms of the audited ones, None if they were not collected. `above` are the
-    axioms used by constants of the context above, which is another module; `above_has_sorry` means that the
-    context has a sorry, and `above_admitted` maps constants to the admitted constants that they rest on. With
-    `parts_from` all theorems that the challenge leaves open below that line and column have to be proved.
-    Constants that are `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the
-    challenge's statement begins, whose open theorems are permitted in the same way. `answers` are the
-    definitions that it leaves open and the module may give, None if there are none. `forbidden` are constants
-    that the proof must not reach, unless its statement does. With `negates` the challenge has to state the
-    negation of the theorem whose text ends at that line and column. `context` is the module of a context
-    above, if that is another.
+    again (`Findings.believed`). `is_imported` and `is_imported_axiom` are predicates on the names that the
+    imports declare. `left_out` are constants of the module that are not audited, `mentioned` all names in the
+    terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
+    the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
+    `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
+    theorems that the challenge leaves open below that line and column have to be proved. Constants that are
+    `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
+    begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
+    open and the module may give, None if there are none. `forbidden` are constants that the proof must not
+    reach, unless its statement does. With `negates` the challenge has to state the negation of the theorem
+    whose text ends at that line and column. `context` is the module of a context above, if that is another.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -68,7 +67,6 @@ class Rules:
     evaluates: bool = False
     is_imported: Test = None
     is_imported_axiom: Test = None
-    is_imported_theorem: Test = None
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     mentioned: Collection[Name] | None = None
     above: Mapping[Name, Collection[Name]] = field(default_factory=dict)
@@ -315,7 +313,7 @@ def _audited(case: _Case, target: Name, asked: Name) -> _Reach:
 
 
 def _beside(case: _Case) -> list[Name]:
-    """Return what is judged with a target: answers, and the parts of the statement that may stay open."""
+    """Return the constants that are judged with a target: answers, and parts that may stay open."""
     given = frozenset[Name]() if case.pair is None else case.pair.given
     parts = {name for name in case.own_parts if permits(case.rules.permitted, name)}
     return sorted(given | (parts & case.submission.names.keys()), key=shown)
@@ -551,10 +549,9 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
 
 
 def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: set[Name]) -> set[Name]:
-    """Return the admitted constants that are reached.
+    """Return the admitted constants that are reached, without values that the target's statement leaves open.
 
-    Without the definitions that the target's statement reaches, whose values are unknown, and without the
-    theorems that it reaches and the proof does not.
+    Other constants that the statement reaches are left out only if the proof does not reach them.
     """
 
     def open_in(names: set[Name]) -> set[Name]:
@@ -565,18 +562,12 @@ def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: 
     if not found_open or constant is None or constant.value is None:
         return found_open
     stated = open_in(below(case.submission, case.reading, constant.type))
-    theorems = {name for name in stated if _is_theorem(case, name)}
-    if theorems:
+    modules = [each for each in (case.submission, case.rules.context) if each is not None]
+    claims = {name for name in stated if not is_open_value(modules, name)}
+    if claims:
         body = body_of(case.reading.olean, constant.value)
-        stated -= theorems & open_in(below(case.submission, case.reading, body))
+        stated -= claims & open_in(below(case.submission, case.reading, body))
     return found_open - stated
-
-
-def _is_theorem(case: _Case, name: Name) -> bool:
-    test = case.rules.is_imported_theorem
-    if name in case.submission.names:
-        return case.submission.kind(name) is ConstantKind.THEOREM
-    return test is not None and test(name)
 
 
 def _admitted(case: _Case) -> Iterator[tuple[Name, Constant]]:

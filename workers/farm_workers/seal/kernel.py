@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from farm_workers.audit.declarations import ConstantKind
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.binding import table
@@ -35,10 +34,6 @@ def not_printed(_environment: int, terms: Sequence[int]) -> list[str | None]:
     return [None] * len(terms)
 
 
-#: The numbers of the kinds among the constructors of `Lean.ConstantInfo`.
-_NUMBERS = {kind: number for number, kind in enumerate(ConstantKind)}
-
-
 class Imported:
     """Looks names up in an environment; the image of `rebuilt` holds the objects of these names."""
 
@@ -52,15 +47,8 @@ class Imported:
 
     def is_axiom(self, name: Name) -> bool:
         """Return whether the environment declares an axiom of this name."""
-        return self._is_of_kind(name, ConstantKind.AXIOM)
-
-    def is_theorem(self, name: Name) -> bool:
-        """Return whether the environment declares a theorem of this name."""
-        return self._is_of_kind(name, ConstantKind.THEOREM)
-
-    def _is_of_kind(self, name: Name, kind: ConstantKind) -> bool:
         found = self._found(name)
-        return found != NOTHING and WORDS[WORDS[(found >> 3) + 1] >> 3] >> 56 == _NUMBERS[kind]
+        return found != NOTHING and WORDS[WORDS[(found >> 3) + 1] >> 3] >> 56 == 0
 
     def _found(self, name: Name) -> int:
         return self._find(shared(self._environment), self._image.name(name))

@@ -197,7 +197,6 @@ def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -
         evaluates=True,
         is_imported=imported.has,
         is_imported_axiom=imported.is_axiom,
-        is_imported_theorem=imported.is_theorem,
         left_out={**kernel.left_out, **rebuilt.left_out},
         mentioned=rebuilt.mentioned,
         above=kernel.axioms,
