@@ -32,7 +32,16 @@ ALWAYS = frozenset(
     f"{_ACCEPTANCE}test_{each}.py"
     for each in (
         *("audit", "checker", "corpus", "disproofs", "forbidden", "hostile", "hostile_sessions", "isolation"),
-        *("holes", "nothing_passes_on", "own_text", "partial", "replay", "seal", "sealed_parts"),
+        *(
+            "around_holes",
+            "holes",
+            "nothing_passes_on",
+            "own_text",
+            "partial",
+            "replay",
+            "seal",
+            "sealed_parts",
+        ),
         *("second_kernel", "tasks", "tokens", "trust", "given_answers", "end_mark", "bundle"),
         *("cli", "quickstart", "recovery", "submit", "statement_sorries"),
     )

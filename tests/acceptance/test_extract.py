@@ -190,12 +190,24 @@ def test_every_line_of_a_project_is_proved_again(farm: Command, twenty: Path, tm
     assert {each["module"] for each in found if each["name"].startswith("Shop0.")} == {"Part0.File0"}
 
 
+#: A file that does not compile with `sorry` for the proof of its first theorem.
+COMPUTED = """prelude
+import Core
+def f (n : Nat) : Nat := n
+@[simp] theorem computes (n : Nat) : f n = n := rfl
+def g : {m : Nat // f m = m} := ⟨3, by dsimp⟩
+theorem one : 1 = 1 := rfl
+theorem two : 2 = 2 := rfl
+"""
+
+
 def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
     farm: Command, twenty: Path, tmp_path: Path
 ) -> None:
     folder, output = tmp_path / "project", tmp_path / "lines.jsonl"
     project(folder, 2)
     (folder / "Odd.lean").write_text(ODD, encoding="utf-8")
+    (folder / "Computed.lean").write_text(COMPUTED, encoding="utf-8")
     told = farm.json("extract", folder, "-o", output, "--check", "--check-files", status=4)
     assert [each["name"] for each in told["unproved"]] == [each["name"] for each in told["not_in_file"]]
     assert [each["name"] for each in told["not_in_file"]] == ["rests"]

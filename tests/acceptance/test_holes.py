@@ -22,7 +22,7 @@ from farm.client import Client
 from farm.judging.assurance import Assurance
 from farm.judging.holes import cut, holes_of
 from farm.judging.job import Check
-from farm.judging.verdict import Outcome, Verdict, judge
+from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.manifest.hole import Hole
@@ -184,6 +184,124 @@ def test_no_trick_fills_a_hole(checker: Checker, core: LeanEnvironment, number: 
     assert found.outcome is Outcome.REJECTED, found.detail
     alone = answered(checker, core, replace(hole, of_holes=1, number=1), answer)
     assert alone.outcome is Outcome.REJECTED, alone.detail
+
+
+#: Answers to a hole for tactics, and to one for a term, that are not all that stands in its place.
+BREAK_OUT = {
+    "a tactic more": "exact h)\n      skip; (skip",
+    "a tactic behind": "exact h) <;> (skip",
+    "a tactic behind a semicolon": "exact h) ; (skip",
+    "another fact": "exact h) ; have y : True := (trivial",
+    "another place": "exact h\n  )\n    exact k x\n  · (exact h",
+    "a parenthesis more": "exact h)",
+    "a name opened for less": "open Nat in exact h) ; (skip",
+    "a line end of Windows": "exact h)\r\n    skip; (skip",
+    "a parenthesis below a comment": "exact h -- )\n) ; (skip",
+    "a type": "exact h : p",
+    "a pair": "exact h, trivial",
+    "an argument": "exact h) (by exact h",
+    "a part": "exact ⟨h, h⟩).1 ; (skip",
+    "a part below": "exact h) |> id ; (skip",
+    "an arrow": "exact h) → (p",
+    "another lemma": "exact h)\n    exact k x\n  · exact h\ntheorem more : True := by\n  (trivial",
+    "an instance": f"exact h)\n    exact k x\n  · exact h\ninstance : OfNat Nat 3 := ⟨0⟩\n{OTHER}",
+    "a notation": f'exact h)\n    exact k x\n  · exact h\nlocal notation "x" => (0 : Nat)\n{OTHER}',
+    "an attribute": f"exact h)\n    exact k x\n  · exact h\nattribute [reducible] And in\n{OTHER}",
+    "an option": f"exact h)\n    exact k x\n  · exact h\nset_option maxRecDepth 9 in\n{OTHER}",
+    "a namespace": f"exact h)\n    exact k x\n  · exact h\nnamespace N\n{OTHER}",
+    "the end of the text": "exact h)\n#exit\n(",
+    "an open comment": "exact h)\n    exact k x\n  · exact h\n/-",
+}
+#: Answers that Lean's parser does not read to their end.
+UNREADABLE = {
+    "an open parenthesis": "(exact h",
+    "an open comment": "exact h /-",
+    "an open string": 'exact h "',
+    "an open function": "exact (fun _ =>",
+    "an open match": "match h with | _ => (",
+    "the other bracket": "exact (h]",
+}
+
+
+@pytest.fixture(scope="module")
+def both(checker: Checker, core: LeanEnvironment) -> list[Hole]:
+    """A hole for tactics and one for a term."""
+    return holes(checker, core, f"{HEADER}{STATEMENT}\n{DRAFT}\n")
+
+
+@pytest.mark.parametrize("answer", BREAK_OUT.values(), ids=BREAK_OUT)
+def test_an_answer_is_all_that_stands_in_its_place(
+    checker: Checker, core: LeanEnvironment, both: list[Hole], answer: str
+) -> None:
+    found = [answered(checker, core, hole, answer) for hole in both]
+    assert {each.outcome for each in found} == {Outcome.REJECTED}, found
+    assert any("is not one sequence of tactics" in each.detail for each in found), found
+
+
+@pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_answer_that_leaves_something_open_is_refused_in_leans_words(
+    checker: Checker, core: LeanEnvironment, both: list[Hole], answer: str
+) -> None:
+    found = [answered(checker, core, hole, answer) for hole in both]
+    assert {(each.outcome, each.reason) for each in found} == {(Outcome.REJECTED, Reason.ERROR)}, found
+
+
+#: One proof in many shapes.
+SHAPES = (
+    *("exact h", "exact h  \n\n", "exact h;", "  exact h", "(exact h)", "(exact h);", "{ exact h }"),
+    *("· exact h", "exact h <;> skip", "exact (h : p)", "exact by exact h", "by exact h", ":= by exact h"),
+    *("by\n  exact h", "exact h -- done)", "exact h /- so (-/", "/- ( -/ exact h", "-- so\nexact h"),
+    *("have a := h\nexact a", "  have a := h\n  exact a", "    have a := h\n    exact a", "next => exact h"),
+    *("let a := h; exact a", "have ωω : p := by\n  exact h\nexact ωω", "first\n| skip\n  exact h\n| done"),
+    *(
+        "show p\nexact h",
+        "refine ?_\nexact h",
+        "match h with\n| _ => exact h",
+        "suffices x : p from x\nexact h",
+    ),
+    *("```lean4\nexact h\n```", "It holds:\n```lean\n  exact h\n```\nThat is all.", "exact (fun x => x) h"),
+    "<think>\nexact h) /-\n</think>\nexact h",
+)
+
+
+@pytest.mark.parametrize("answer", SHAPES)
+def test_an_answer_may_have_any_shape(
+    checker: Checker, core: LeanEnvironment, both: list[Hole], answer: str
+) -> None:
+    for hole in both:
+        found = answered(checker, core, hole, answer)
+        assert found.outcome is Outcome.PARTIAL, found.detail
+
+
+#: What stands around a draft's holes in examples, and the statement of the line.
+IN_EXAMPLES = {
+    "beside a theorem": ("", "theorem t : 3 = 3 := rfl\n", ""),
+    "below others": (
+        "example : 1 = 1 := rfl\nexample : 2 = 2 := by sorry\n",
+        "theorem t : 3 = 3 := rfl\n",
+        "",
+    ),
+    "above others": (
+        "",
+        "example : 1 = 1 := rfl\nexample : 2 = 2 := by sorry\ntheorem t : 3 = 3 := rfl\n",
+        "",
+    ),
+    "with a statement": ("", "theorem t : 3 = 3 := by\n  sorry\n", "theorem t : 3 = 3 := by"),
+}
+
+
+@pytest.mark.parametrize(("above", "below", "statement"), IN_EXAMPLES.values(), ids=IN_EXAMPLES)
+def test_a_hole_in_an_example_is_filled(
+    checker: Checker, core: LeanEnvironment, above: str, below: str, statement: str
+) -> None:
+    example = f"example {BINDERS} : q ∧ p := by\n  constructor\n  sorry\n  sorry\n"
+    found = holes(checker, core, f"{HEADER}{above}{example}{below}")
+    (hole,) = [each for each in found if each.program[each.start :].startswith("sorry\n  sorry\n")]
+    for answer, outcome in {
+        "have a := k h\nexact a": Outcome.PARTIAL,
+        "exact absurd h sorry": Outcome.REJECTED,
+    }.items():
+        assert answered(checker, core, hole, answer, statement).outcome is outcome
 
 
 def test_a_hole_that_stands_somewhere_else_is_not_filled(checker: Checker, core: LeanEnvironment) -> None:

@@ -3,12 +3,12 @@
 The farm compiled the program with all its holes too, the parent. Both modules are compared constant by
 constant and term by term, types and values: they may differ in the place of the hole and nowhere else. A
 sorry of the parent is known by the place in its text that Lean notes in the term: no answer had a part in
-that module. What Lean notes in the submission's module may be forged, and is not read.
+that module. Places that Lean notes in the submission's module may be forged, and decide nothing here.
 
-**The type of what fills a hole.** Everything around it is the parent's, so the kernel has already compared
+**The type of an answer.** Everything around it is the parent's, so the kernel has already compared
 its type with that of the sorry, if it stands where its surroundings say which type is due: as an argument, as
 the value of a `let`, or as the body of a function or the whole of a declaration whose type is due. In another
-place, such as that of a function that is applied, nobody has compared the types, and the answer is refused.
+place, such as that of a function that is applied, no comparison took place, and the answer is refused.
 
 **Names of Lean's own.** Lean names parts of declarations itself (``t._proof_1``, ``t.match_2``), counts them,
 and uses one again wherever the same part comes back. So an answer may change these numbers elsewhere. Such
@@ -74,9 +74,9 @@ def judge_hole(
 ) -> Iterator[ModuleFinding]:
     """Yield the findings against a module that fills the hole of its parent at a line and column.
 
-    What stands above the line and column `below` is not compared: a shared context is another module.
+    Declarations above the line and column `below` are not compared: a shared context is another module.
     `written` is the module as Lean wrote it, if the submission is a rebuilt one, which has no places of
-    declarations. Axioms of its own must be `believed`: the seal evaluates what they state. Raises
+    declarations. Axioms of its own must be `believed`: the seal evaluates their terms. Raises
     `MalformedOlean`.
     """
     terms = Terms()
@@ -110,13 +110,13 @@ def _stands_around(
     """Return whether the module of an answer must have a constant of the parent under its name."""
     if (name not in places and _is_made(name)) or (place is not None and place <= below):
         return False
-    # A seal leaves out what is unsafe or partial: no proof rests on it.
+    # A seal leaves unsafe and partial constants out: no proof rests on them.
     constant = parent.constant(name)
     return constant is not None and constant.safety is Safety.SAFE
 
 
 def _place_above(places: dict[Name, tuple[int, int]], name: Name) -> tuple[int, int] | None:
-    """Return the end of the declaration that a constant belongs to, None if there is none."""
+    """Return the end of the declaration that a constant belongs to, None without one."""
     return next((places[name[:end]] for end in range(len(name), 0, -1) if name[:end] in places), None)
 
 
@@ -129,7 +129,7 @@ def _is_made(name: Name) -> bool:
 
 @dataclass(slots=True)
 class _Comparison:
-    """The two modules, the hole's line and column, and what was found so far.
+    """The two modules, the hole's line and column, and the findings so far.
 
     `todo` are pairs of constants to be compared, ours first; `walked` are those of ours whose expressions
     were compared with the parent's, and so have no sorry but the parent's; `filled` counts the places in
@@ -203,7 +203,7 @@ def _declared_beside(
 ) -> Iterator[ModuleFinding]:
     """Yield a finding for each axiom and each declaration with a text that the answer adds.
 
-    What belongs to a declaration of the parent, such as a function within a proof, is a part of an answer.
+    A part of a declaration of the parent, such as a function within a proof, may belong to an answer.
     """
     for name in places:
         if not any(name[:end] in known for end in range(len(name), 0, -1)):
@@ -223,7 +223,7 @@ class _Walk:
         self.differs = self.has_sorry = self.is_untyped = False
 
     def compare(self, ours: int, theirs: int) -> None:
-        """Compare two expressions whose type is due, and note what is wrong."""
+        """Compare two expressions whose type is due, and note their differences."""
         self._todo.append((ours, theirs, True))
         while self._todo and not self.differs:
             mine, other, is_due = self._todo.pop()
@@ -237,15 +237,16 @@ class _Walk:
         place = _place(self._pair.theirs, other)
         if place is not None and place != _NOWHERE:
             self._at_sorry(mine, other, is_due, place)
+        elif self._is_hole_itself(other):
+            self._fill(mine, is_due, counts=True)
         elif not self._is_alike(mine, other, is_due):
-            hole = self._hole_below(other)
-            if hole is None or not self._may_differ(hole, other):
-                self.differs = True
+            if self._may_differ(other):
+                self._fill(mine, is_due, counts=False)
             else:
-                self._fill(mine, is_due, counts=self._is_hole_itself(other))
+                self.differs = True
 
     def _at_sorry(self, mine: int, other: int, is_due: bool, place: tuple[int, int]) -> None:
-        """Compare what stands in the place of a sorry: only the hole may have become something else."""
+        """Compare the parts in the place of a sorry: only the hole may have become something else."""
         if place == self._pair.hole:
             self._fill(mine, is_due, counts=True)
         elif _place(self._pair.ours, mine) in (None, _NOWHERE):
@@ -329,7 +330,7 @@ class _Walk:
         if is_own and theirs in pair.parent.names:
             pair.todo.append((ours, theirs))
             return ours == theirs or (_is_made(theirs) and _is_made(ours))
-        # What the submission does not declare comes from the imports, or from a context above.
+        # A name that the submission does not declare comes from the imports, or from a context above.
         return ours == theirs and not is_own
 
     # Where the parent's hole makes more than its own place differ
@@ -354,16 +355,19 @@ class _Walk:
         constant = self._pair.parent.constant(name) if _is_made(name) else None
         return [] if constant is None or constant.value is None else [constant.value]
 
-    def _may_differ(self, hole: int, other: int) -> bool:
+    def _may_differ(self, other: int) -> bool:
         """Return whether a part of the parent with the hole in it may be something else in an answer.
 
-        Lean elaborates what stands below a hole for data, such as the number that a proof speaks of, with the
-        answer in its place. And it gives a proof inside of a definition a name of its own, or none.
+        Lean elaborates the proofs about a hole for data, such as a number, with the answer in its place.
         """
-        return not _is_of_proof(self._pair.theirs, hole) or self._is_hole_itself(other)
+        hole = self._hole_below(other)
+        return hole is not None and not _is_of_proof(self._pair.theirs, hole)
 
     def _is_hole_itself(self, other: int) -> bool:
-        """Return whether an expression of the parent is a lemma of Lean's with nothing but the hole in it."""
+        """Return whether an expression of the parent is a lemma of Lean's with nothing but the hole in it.
+
+        Lean gives a proof inside of a definition a name of its own, or none.
+        """
         head, _ = applied(self._theirs, other, _ALL_ARGUMENTS)
         if self._theirs.words[head] != CONST:
             return False
@@ -409,7 +413,7 @@ def _place(reading: Reading, root: int) -> tuple[int, int] | None:
     if len(arguments) < _WITH_PLACE:
         return _NOWHERE
     numbers, place = list[int](), arguments[0]
-    while len(parts := applied(reading.olean, place, 2)[1]) == 2:  # a name: what is before, a part
+    while len(parts := applied(reading.olean, place, 2)[1]) == 2:  # a name: its prefix, its last part
         number = _number(reading, parts[0])
         numbers += [] if number is None else [number]
         place = parts[1]
