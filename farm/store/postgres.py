@@ -25,6 +25,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from farm import place
 from farm.errors import DatabaseVersion, FarmError, ServerDown
+from farm.store.address import address
 
 #: The revision of `farm_migrations` that this version of the farm works with.
 SCHEMA = "0025"
@@ -75,7 +76,7 @@ def connect(
     transaction gets the settings of its own.
     """
     engine = create_engine(
-        url,
+        address(url),
         pool_size=connections,
         max_overflow=0,
         # The one that was used last is used next: a worker opens no more than it needs.
