@@ -157,26 +157,38 @@ class Joint:
     def _copy_indented(self, start: int) -> None:
         """Copy lines, indented up to the next command; lines that begin inside a string are unchanged.
 
-        A text of more than `_MOST_MOVED` lines, which takes Lean minutes, is copied unchanged.
+        So are all lines of a comment but its last one, which may have code. With more than `_MOST_MOVED`
+        other lines the text is copied unchanged.
         """
-        if self._text.count("\n", start, self._end) > _MOST_MOVED:
-            self._copy(start)
-            return
         command = _COMMAND.search(self._text, start, self._end)
         end = command.end() if command else self._end
-        in_string = self._lines_in_strings(start, end)
+        unmoved = self._unmoved(start, end)
+        if self._text.count("\n", start, end) - len(unmoved) > _MOST_MOVED:
+            self._copy(start)
+            return
+        begun = start
         for lines in _LINES.finditer(self._text, start, end):
-            if lines.start() not in in_string:
+            if lines.start() not in unmoved:
+                self._draft.copy("generation", begun, lines.start())
                 self._draft.write(" " * INDENT)
-            self._draft.copy("generation", *lines.span())
-        self._copy(end)
+                begun = lines.start()
+        self._copy(begun)
 
-    def _lines_in_strings(self, start: int, end: int) -> frozenset[int]:
-        if self._text.find('"', start, end) < 0:
+    def _unmoved(self, start: int, end: int) -> frozenset[int]:
+        """Return the starts of the lines that begin inside a string, or inside a comment that goes on."""
+        if not any(self._text.find(mark, start, end) >= 0 for mark in ('"', "/-")):
             return frozenset()
         opaque = Opaque(self._text, start, end)
-        lines = (match.end() for match in _BREAK.finditer(self._text, start, end))
-        return frozenset(at for at in lines if opaque.hides(at) and self._text[opaque.start] in 'r"')
+        found, last, above = set[int](), -1, -1  # the last line that begins inside, and where its span begins
+        for match in _BREAK.finditer(self._text, start, end):
+            at = match.end()
+            is_inside = opaque.hides(at)
+            if last >= 0 and (self._text[above] in 'r"' or (is_inside and opaque.start == above)):
+                found.add(last)
+            last, above = (at, opaque.start) if is_inside else (-1, -1)
+        if last >= 0 and self._text[above] in 'r"':
+            found.add(last)
+        return frozenset(found)
 
     def _copy_from_line(self, first: int, *, least: int) -> None:
         """Copy from the line of the first ink on, indented when that ink stands left of column `least`."""
