@@ -56,8 +56,7 @@ class NoLandlock(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Walls:
-    """The separation of a command from others: the rules of this kernel's Landlock, and filters of system
-    calls.
+    """The separation of a command from others: rules of this kernel's Landlock, and a filter of system calls.
 
     `abi` is the version of Landlock's interface. `calls` is the filter of a command that runs a submission,
     None on a machine whose calls are not known. `lacking` are the promises that a probe could break.
