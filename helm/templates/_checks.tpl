@@ -25,7 +25,7 @@
 {{- define "farm.checkIsolation" -}}
 {{- $isolation := .Values.isolation -}}
 {{- if and (eq $isolation.level "none") (not $isolation.acceptNone) -}}
-{{- fail "isolation.level is none: a proof could then forge verdicts, because its code reaches what the worker reaches; set isolation.level=namespaces, or isolation.acceptNone=true where every proof comes from people you trust" -}}
+{{- fail "isolation.level is none: a proof could then forge verdicts, because its code reaches what the worker reaches; set isolation.level=landlock, or isolation.acceptNone=true where every proof comes from people you trust" -}}
 {{- end -}}
 {{- if and (eq $isolation.level "cgroup") (not $isolation.runtimeClassName) (not $isolation.privileged) -}}
 {{- fail "isolation.level is cgroup, and containers may not write their control group: set isolation.runtimeClassName to a class that lets them, such as one with containerd's cgroup_writable, or isolation.privileged=true" -}}

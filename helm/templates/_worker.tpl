@@ -5,19 +5,24 @@
 {{- mergeOverwrite (deepCopy (index . 0).Values.worker) (deepCopy (index . 1)) | toJson -}}
 {{- end }}
 
+{{/* Whether the worker needs no right that the Pod Security level restricted refuses. */}}
+{{- define "farm.isRestricted" -}}
+{{- if has .Values.isolation.level (list "landlock" "none") -}}yes{{- end -}}
+{{- end }}
+
 {{/* Whether the pod has a user namespace of its own. */}}
 {{- define "farm.hasUserNamespace" -}}
 {{- $isolation := .Values.isolation -}}
-{{- if and (ne $isolation.level "none") $isolation.userNamespaces (not $isolation.privileged) -}}yes{{- end -}}
+{{- if and (not (include "farm.isRestricted" .)) $isolation.userNamespaces (not $isolation.privileged) -}}yes{{- end -}}
 {{- end }}
 
 {{/* The least that a worker accepts, so that it never judges with less than was asked for. */}}
 {{- define "farm.isolation" -}}
-{{- get (dict "namespaces" "bwrap" "cgroup" "cgroup+bwrap" "none" "rlimit") .Values.isolation.level -}}
+{{- get (dict "landlock" "landlock" "namespaces" "bwrap" "cgroup" "cgroup+bwrap" "none" "rlimit") .Values.isolation.level -}}
 {{- end }}
 
 {{- define "farm.workerPodSecurity" -}}
-{{- if or (eq .Values.isolation.level "none") (include "farm.hasUserNamespace" .) -}}
+{{- if or (include "farm.isRestricted" .) (include "farm.hasUserNamespace" .) -}}
 {{- include "farm.user" . }}
 {{- else -}}
 runAsUser: 0
@@ -29,7 +34,7 @@ runAsGroup: 0
 {{/* Namespaces inside a container: its runtime's filters refuse what makes them, and /proc is masked. */}}
 {{- define "farm.workerSecurity" -}}
 readOnlyRootFilesystem: true
-{{- if eq .Values.isolation.level "none" }}
+{{- if include "farm.isRestricted" . }}
 allowPrivilegeEscalation: false
 capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
@@ -59,7 +64,7 @@ CHOWN, DAC_OVERRIDE, FOWNER, KILL, NET_ADMIN, SETGID, SETPCAP, SETUID, SYS_ADMIN
 
 {{/* Before 1.30 AppArmor is said by an annotation. */}}
 {{- define "farm.workerAnnotations" -}}
-{{- if and (ne .Values.isolation.level "none") (not .Values.isolation.privileged) (semverCompare "<1.30-0" .Capabilities.KubeVersion.Version) -}}
+{{- if and (not (include "farm.isRestricted" .)) (not .Values.isolation.privileged) (semverCompare "<1.30-0" .Capabilities.KubeVersion.Version) -}}
 container.apparmor.security.beta.kubernetes.io/worker: unconfined
 {{- end -}}
 {{- end }}

@@ -781,16 +781,47 @@ def nobodys_folder() -> Iterator[Path]:
     folder.rmdir()
 
 
-def test_an_unprivileged_user_has_namespaces_too(nobodys_folder: Path) -> None:
-    with isolated(nobodys_folder, "bwrap"):
-        pass
+def as_nobody(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of the farm's Python as an ordinary user."""
     path = os.pathsep.join([CODE, *sys.path[1:]])
     options: dict[str, object] = {"cwd": "/", "env": {"PYTHONPATH": path, "PATH": os.environ["PATH"]}}
     if os.geteuid() == 0:
         options |= {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    command = [nobodys_python(**options), "-c", UNPRIVILEGED, str(nobodys_folder), SUPERVISOR]
+    command = [nobodys_python(**options), "-c", program, *words]
     said = subprocess.run(command, capture_output=True, text=True, **options)
     assert said.stderr == ""
+    return said
+
+
+WALLED = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+from farm.limits import Limits
+from farm_workers.box import once as box
+from farm_workers.box.isolation import broken_promises, prepared
+with prepared(Path(sys.argv[1]), most="landlock") as isolation:
+    open_to_all = len(broken_promises(replace(isolation, walls=None)))
+    script = "echo a > b; cat b; kill -0 $PPID"
+    run = box.run(["sh", "-c", script], isolation=isolation, limits=Limits(), environment={})
+    print(json.dumps([isolation.name, isolation.missing, open_to_all, run.stdout.decode(), run.exit_status]))
+"""
+
+
+def test_an_unprivileged_user_is_kept_from_his_own_files_and_processes_by_landlock(
+    nobodys_folder: Path, tmp_path: Path
+) -> None:
+    """The walls stand between processes of one user: the worker, and the checks."""
+    with isolated(tmp_path, "landlock"):
+        pass
+    said = as_nobody(WALLED, str(nobodys_folder)).stdout
+    assert json.loads(said) == ["landlock", [], 6, "a\n", 1]
+
+
+def test_an_unprivileged_user_has_namespaces_too(nobodys_folder: Path) -> None:
+    with isolated(nobodys_folder, "bwrap"):
+        pass
+    said = as_nobody(UNPRIVILEGED, str(nobodys_folder), SUPERVISOR)
     level, first, *rest = said.stdout.splitlines()
     assert level == "bwrap"
     assert first == "None None"  # sent, and come to nothing

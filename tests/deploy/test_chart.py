@@ -352,11 +352,13 @@ def test_no_pod_has_more_rights_than_it_needs(case: str) -> None:
 UNCONFINED = {"seccompProfile": {"type": "Unconfined"}, "appArmorProfile": {"type": "Unconfined"}}
 NONE = {"capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": False}
 USER = {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001}
+RESTRICTED = NONE | {"seccompProfile": {"type": "RuntimeDefault"}}
 LEVEL_OF = {
-    "minimal": ("bwrap", False, USER, NONE | UNCONFINED | {"procMount": "Unmasked"}),
+    "minimal": ("landlock", None, USER, RESTRICTED),
+    "namespaces": ("bwrap", False, USER, NONE | UNCONFINED | {"procMount": "Unmasked"}),
     "cgroup by a class": ("cgroup+bwrap", False, USER, NONE | UNCONFINED | {"procMount": "Unmasked"}),
     "cgroup by privilege": ("cgroup+bwrap", None, {"runAsUser": 0}, {"privileged": True}),
-    "no isolation": ("rlimit", None, USER, NONE | {"seccompProfile": {"type": "RuntimeDefault"}}),
+    "no isolation": ("rlimit", None, USER, RESTRICTED),
 }
 
 
@@ -394,8 +396,8 @@ def test_a_uid_or_a_group_is_left_out_alone_or_is_another() -> None:
 
 
 def test_a_worker_that_needs_root_keeps_it_where_the_cluster_gives_uids() -> None:
-    given = {"user": {"uid": None, "gid": None, "fsGroup": None}, "isolation": {"userNamespaces": False}}
-    security = worker(merged(MINIMAL, given)).spec["securityContext"]
+    given = {"user": {"uid": None, "gid": None, "fsGroup": None}}
+    security = worker(merged(CASES["root"], given)).spec["securityContext"]
     assert (security["runAsUser"], "fsGroup" in security) == (0, False)
 
 
@@ -406,12 +408,14 @@ def test_root_and_what_is_no_number_is_no_uid(uid: object) -> None:
 
 
 def test_before_kubernetes_130_apparmor_is_turned_off_by_an_annotation() -> None:
-    (pod,) = (each for each in pods(rendered(MINIMAL, version="1.29")) if each.component == "worker")
+    (pod,) = (
+        each for each in pods(rendered(CASES["namespaces"], version="1.29")) if each.component == "worker"
+    )
     assert (
         pod.metadata["annotations"]["container.apparmor.security.beta.kubernetes.io/worker"] == "unconfined"
     )
     assert "appArmorProfile" not in pod.containers[0]["securityContext"]
-    annotations = worker(MINIMAL).metadata["annotations"]
+    annotations = worker(CASES["namespaces"]).metadata["annotations"]
     assert not any("apparmor" in each for each in annotations)
 
 

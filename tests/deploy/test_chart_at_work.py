@@ -243,7 +243,7 @@ def rights(found: Pod) -> list[str]:
     return [*kept, *(PREFIX if is_filtered else ())]
 
 
-@pytest.mark.parametrize("case", ["minimal", "root", "no isolation"])
+@pytest.mark.parametrize("case", ["minimal", "namespaces", "root"])
 def test_a_worker_with_its_pods_rights_judges_what_the_charts_test_asks(case: str, mounted: Mounted) -> None:
     values = CASES[case]
     found = worker(values)
@@ -297,7 +297,7 @@ def _judged(store: Store, path: Path) -> None:
 
 
 def test_without_what_its_isolation_needs_a_worker_ends_and_says_what_is_missing(mounted: Mounted) -> None:
-    found = worker(MINIMAL)
+    found = worker(CASES["namespaces"])
     prefix = [*rights(found), *PREFIX]  # as if seccompProfile were RuntimeDefault
     with mounted.started(found.containers[0], *prefix) as running:
         assert running.ended() == 2

@@ -195,10 +195,12 @@ def test_read_only_control_groups_are_told_with_the_settings_of_kubernetes(farm:
 
 
 def test_a_filter_of_system_calls_is_told_with_the_settings_of_kubernetes(farm: Farm) -> None:
-    denied = ["/opt/farm/bin/python", "/run/no_namespaces.py"]
+    denied = ["/opt/farm/bin/python", "/run/no_namespaces.py", "0"]
     mounts = [f"{ROOT}/tests/no_namespaces.py:/run/no_namespaces.py:ro"]
-    words = isolation(farm, *denied, mounts=mounts, KUBERNETES_SERVICE_HOST="10.0.0.1")
-    assert words.startswith("isolation bwrap is required, but only rlimit works here. ")
+    more = {"mounts": mounts, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    assert isolation(farm, *denied, **more).startswith("in force: landlock (at least landlock ")
+    words = isolation(farm, *denied, **more, FARM_ISOLATION="bwrap")
+    assert words.startswith("isolation bwrap is required, but only landlock works here. ")
     assert "filter of system calls (seccomp) refuses unshare (EPERM); give the pod hostUsers: false" in words
     assert "seccompProfile: {type: Unconfined}" in words
 

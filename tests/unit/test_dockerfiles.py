@@ -22,7 +22,7 @@ from tests.dashboards import ROOT
 
 DOCKER = ROOT / "docker"
 DOCKERFILES = [DOCKER / "Dockerfile", DOCKER / "environment.Dockerfile"]
-COMPOSE = [DOCKER / "compose.yaml", DOCKER / "compose.strong.yaml"]
+COMPOSE = [DOCKER / name for name in ("compose.yaml", "compose.strong.yaml", "compose.namespaces.yaml")]
 STRONG: dict[str, Any] = yaml.safe_load(COMPOSE[1].read_text())
 SHELL = [".ci/run", *sorted(str(each.relative_to(ROOT)) for each in ROOT.glob("*/**/*.sh"))]
 

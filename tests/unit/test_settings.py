@@ -169,7 +169,10 @@ def test_a_url_may_stand_in_a_file(tmp_path: Path):
         ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "forked, snapshot, prepared, cold"]),
         ({"FARM_IMAGES": "0"}, ["FARM_IMAGES='0'", "whole number above 0"]),
         ({"FARM_SNAPSHOT_MIB": "8G"}, ["FARM_SNAPSHOT_MIB='8G'", "whole number above 0"]),
-        ({"FARM_ISOLATION": "docker"}, ["FARM_ISOLATION='docker'", "rlimit, bwrap", "such as cgroup+bwrap"]),
+        (
+            {"FARM_ISOLATION": "docker"},
+            ["FARM_ISOLATION='docker'", "rlimit, landlock, bwrap", "such as cgroup+bwrap"],
+        ),
         ({"FARM_ISOLATION": "cgroup2,bwrap"}, ["FARM_ISOLATION='cgroup2,bwrap'", 'joined by "+"']),
         ({"FARM_ISOLATION": "bwrap+"}, ["FARM_ISOLATION='bwrap+'", 'joined by "+"']),
         (

@@ -1,8 +1,8 @@
-"""Box step, inside: tries to do to others what no check may do, and prints as JSON what it could do.
+"""Box step, inside: tries actions that no check may do to others, and prints the successful ones as JSON.
 
-Run as ``python -I -S attempts.py TARGETS`` with the rights of a check; TARGETS, in JSON, name what
-`farm_workers.box.promises` made for it, and the numbers of this machine's system calls. No attempt does harm
-where it works: the signal is number 0, the files are there for it, and no process is changed.
+Run as ``python -I -S attempts.py TARGETS`` with the rights of a check; TARGETS is JSON that names the objects
+made by `farm_workers.box.promises` and the numbers of this machine's system calls. No attempt does harm where
+it works: the signal is number 0, the files are there for it, and no process is changed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Attempts:
         }
 
     def _reading(self) -> Iterator[Attempt]:
-        """Yield ways to read a file outside, and what belongs to it."""
+        """Yield ways to read a file outside and its attributes."""
         for path in (self._file, self._targets["secret"]):
             for flags in (os.O_RDONLY, os.O_ACCMODE):  # the latter opens for neither reading nor writing
                 yield partial(os.open, path, flags)
@@ -73,7 +73,7 @@ class _Attempts:
         yield partial(_call, self._calls["inotify_init1"], 0)
 
     def _writing(self) -> Iterator[Attempt]:
-        """Yield ways to change a file or folder outside, or what belongs to it."""
+        """Yield ways to change a file or folder outside or its attributes."""
         file, shown, new = self._file, self._targets["shown"], f"{self._folder}/new"
         for path in (file, shown):
             for flags in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_TRUNC):
@@ -155,7 +155,7 @@ class _Attempts:
 
 
 def _of_memory(number: int | None, pid: int, room: ctypes.Array[ctypes.c_char]) -> None:
-    """Read or write another process's memory, at a bad address: whoever may not is told that first."""
+    """Read or write another process's memory, at a bad address: Linux looks at the rights first."""
     here, there = struct.pack("=QQ", ctypes.addressof(room), 1), struct.pack("=QQ", 1, 1)
     try:
         _call(number, pid, here, 1, there, 1, 0)

@@ -6,7 +6,7 @@
   network.
 - ``landlock``: rules of the kernel and a filter of system calls (`farm_workers.box.landlock`) keep a check
   from other files, networks and processes, without any privilege. Where a probe
-  (`farm_workers.box.promises`) could do what it must not, the level is ``weak-landlock``.
+  (`farm_workers.box.promises`) succeeds, the level is ``weak-landlock``.
 - ``rlimit``: none of them. A supervisor (`farm_workers.box.launch`) at the root of the process tree, resource
   limits, and memory and processor time watched from ``/proc``. It needs no privilege; it stops accidents and
   clumsy attacks, and is no wall against code that means harm.
@@ -291,7 +291,7 @@ def _with_walls(isolation: Isolation) -> Isolation:
 
 
 def broken_promises(isolation: Isolation) -> tuple[str, ...]:
-    """Return what a probe with the rights of a check could do although it must not, as words of `promises`.
+    """Return the promises that a probe with the rights of a check could break, as words of `promises`.
 
     Raises BoxFailed and OSError.
     """

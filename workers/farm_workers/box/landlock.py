@@ -2,8 +2,8 @@
 
 Landlock needs no privilege and no namespace. A process that takes on a set of rules, for good and for all its
 descendants, may open only the files and folders that the rules name; it may not trace or look into a process
-outside, and newer kernels refuse it connections and signals to others as well. What no rule of Landlock is
-about, a filter of system calls refuses (`farm_workers.box.seccomp`).
+outside, and newer kernels refuse it connections and signals to others as well. A filter of system calls
+(`farm_workers.box.seccomp`) refuses the rest.
 
 The numbers are those of <linux/landlock.h>; glibc has no functions for these calls, whose numbers are the
 same on all machines. https://docs.kernel.org/userspace-api/landlock.html tells which version of the
@@ -36,7 +36,7 @@ _LIST = 1 << 3
 _CHANGE = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12
 #: To make devices and sockets, which no check may.
 _MAKE_SPECIAL = 1 << 6 | 1 << 9 | 1 << 11
-#: To move a file to another folder: before ABI 2 nobody may.
+#: To move a file to another folder: ABI 1 refuses it to all.
 _REFER = 1 << 13
 _ABI_1 = _EXECUTE | _WRITE | _READ | _LIST | _CHANGE | _MAKE_SPECIAL
 #: The rights to files that each ABI added.
@@ -56,10 +56,10 @@ class NoLandlock(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Walls:
-    """What separates a command from others: the rules of this kernel's Landlock, and filters of system calls.
+    """The separation of a command from others: rules of this kernel's Landlock, and a filter of system calls.
 
     `abi` is the version of Landlock's interface. `calls` is the filter of a command that runs a submission,
-    None on a machine whose calls are not known. `lacking` says what a probe could do all the same.
+    None on a machine whose calls are not known. `lacking` are the promises that a probe could break.
     """
 
     abi: int
@@ -74,8 +74,7 @@ class Walls:
         return cls(abi=version, calls=seccomp.filter_for(platform.machine(), shared=True, alone=alone))
 
     def weakest(self) -> Walls:
-        """Return these walls with the filter that refuses the fewest calls, that of sessions, if there are
-        any.
+        """Return these walls with the filter that refuses the fewest calls: that of sessions, if it exists.
 
         The filter of a fork of an image refuses all that `calls` refuses.
         """
@@ -85,7 +84,7 @@ class Walls:
 
     @property
     def name(self) -> str:
-        """The word of the level: ``landlock``, or ``weak-landlock`` if a probe could do what it must not."""
+        """The word of the level: ``landlock``, or ``weak-landlock`` if a probe could break a promise."""
         return "weak-landlock" if self.lacking else "landlock"
 
     @property

@@ -1,8 +1,8 @@
-"""Box step: tries whether a check can do what it must not, before a level of isolation is trusted.
+"""Box step: tries to break the promises of a level of isolation before the level is trusted.
 
 A probe (`farm_workers.box.attempts`) runs with the rights of a check. It has targets: files and a folder that
 their permissions leave open to it, a second check of the same user, the worker, sockets and objects of the
-kernel. What it can do to them is a promise that this machine does not keep.
+kernel. Each success is a promise that this machine does not keep.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from farm.limits import Limits
 from farm_workers.box import attempts, bubblewrap, seccomp
 from farm_workers.box.supervisor import BoxFailed, BoxResult, BoxSupervisor, Command
 
-#: What a probe could do, in words for people, by the promise.
+#: The actions of a probe that succeeds, in words for people, by the promise.
 BROKEN: Mapping[str, str] = MappingProxyType(
     {
         "reading": "read files outside its folder",
@@ -53,7 +53,7 @@ _OBJECTS = (
 )
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-#: Starts a command with the rights of a check, given its input and what ends it.
+#: Starts a command with the rights of a check, given its input and the stack that ends it.
 Start = Callable[[Command, int, contextlib.ExitStack], BoxSupervisor]
 
 
@@ -93,7 +93,7 @@ def _answer(probe: BoxSupervisor, result: BoxResult | None) -> dict[str, list[in
 
 @contextlib.contextmanager
 def targets(folder: Path, user: int | None) -> Iterator[dict[str, Any]]:
-    """Give what a probe tries to reach, as it can be told; all of it ends with the block."""
+    """Give the targets of a probe as values of JSON; they end with the block."""
     folder.chmod(0o777)
     paths = {name: folder / name for name in ("file", "secret", "shown")}
     for path in paths.values():

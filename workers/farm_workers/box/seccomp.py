@@ -176,7 +176,7 @@ REFUSED_WHERE_SHARED: Mapping[str, tuple[int, int | None, int | None]] = Mapping
         "listmount": (errno.ENOSYS, 458, 458),
     }
 )
-#: The first call that is not known here: newer ones may reach what the others are kept from.
+#: The first call that is not known here: newer ones may lead around the others.
 _FIRST_UNKNOWN = 463
 #: Calls by which a trusted process, the image of a header, makes the cells of its children.
 FOR_CELLS = frozenset({"unshare", "setns", "mount", "umount2", "pivot_root"})
@@ -253,7 +253,7 @@ _ACCESS, _TRUNCATES = 0o3, 0o1000
 _PROCESSOR_TIME = 0  # RLIMIT_CPU of <asm-generic/resource.h>: past the hard limit the kernel sends SIGKILL
 #: Calls that feed a terminal with input: TIOCSTI and TIOCLINUX of <asm-generic/ioctls.h>.
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
-#: The requests to a file that are left where files are shared: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO,
+#: The requests to a file that remain allowed where files are shared: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO,
 #: FIONCLEX and FIOCLEX of <asm-generic/ioctls.h>. Others change a file that is only open for reading.
 _HARMLESS_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 
