@@ -14,6 +14,8 @@ COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 ANSWERED = "an answer that was not compared"
 #: Where Lean cannot be forked, a checker maps the module that the submission's process wrote.
 UNREBUILT = "a module that the farm did not rebuild"
+#: A proof can rest on a sorry of an imported module, where the environment's table permits that.
+LIBRARY = "a sorry of the library"
 #: The finding against a module that is not in Lean's format, and the finding against the statement itself.
 MALFORMED, BAD_CHALLENGE = "malformed_olean", "bad_challenge"
 #: The verdict on a part, or a theorem, that is proved.
@@ -197,6 +199,7 @@ class Audit:
       admitted constants of the dataset that the proof rests on.
     - `answers` are the definitions that the statement leaves open and the submission gives.
     - `permitted` are the constants with a sorry that the line permits: the module is no whole proof.
+    - `library_sorries` are the imported constants with a sorry that the proof rests on.
     - `parts` and `declarations` are there if the line asks about them; `declarations_left_off` counts others.
     - `trusts`: the proof rests on these besides the kernel, such as `COMPILER`, `ADMITTED` or `ANSWERED`.
     - `module_sha256` is the digest of the module that Lean wrote, and `sealed_sha256` that of the module that
@@ -227,6 +230,7 @@ class Audit:
     statement_has_sorry: bool = False
     rests_on_sorry_of: tuple[str, ...] = ()
     permitted: tuple[str, ...] = ()
+    library_sorries: tuple[str, ...] = ()
     parts: tuple[Part, ...] | None = None
     declarations: tuple[Declaration, ...] | None = None
     declarations_left_off: int = 0
@@ -306,6 +310,8 @@ class Audit:
         yield f"audit: {worth} {self.target or 'the module'}; axioms: {axioms}"
         if self.rests_on_sorry_of:
             yield f"rests on the sorry of: {', '.join(self.rests_on_sorry_of)}"
+        if self.library_sorries:
+            yield f"sorries of the library: {', '.join(self.library_sorries)}"
         if self.permitted:
             yield f"permitted sorries: {', '.join(self.permitted)}"
         yield from (f"part {each.words}" for each in self.parts or ())

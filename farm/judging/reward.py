@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from farm.judging.audit import ADMITTED, ANSWERED, COMPARED, UNREBUILT
+from farm.judging.audit import ADMITTED, ANSWERED, COMPARED, LIBRARY, UNREBUILT
 from farm.judging.forgeable import is_forgeable
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
@@ -15,11 +15,11 @@ from farm.task import Kind
 #:
 #: ``audit`` and ``lean``: its tier trusts more than the kernel's replay. ``unchecked``: the farm compared it
 #: with no statement. ``sorry``: it rests on a declaration that the dataset admits, such as an earlier part of
-#: the statement. ``answer``: it gives an answer of which the dataset demands nothing. ``native``: it rests on
-#: the compiler. ``forgeable``: nothing isolated the proof's code from the farm. ``unrebuilt``: Lean cannot be
-#: forked there, so a checker mapped the submission's own module. ``partial``: it is no *proved* at all, but
-#: rests on sorries that its line permits. ``disproof``: it is a proof of the negation, where the task allows
-#: either.
+#: the statement, or on one that the library admits, where the environment permits that. ``answer``: it gives
+#: an answer of which the dataset demands nothing. ``native``: it rests on the compiler. ``forgeable``:
+#: nothing isolated the proof's code from the farm. ``unrebuilt``: Lean cannot be forked there, so a checker
+#: mapped the submission's own module. ``partial``: it is no *proved* at all, but rests on sorries that its
+#: line permits. ``disproof``: it is a proof of the negation, where the task allows either.
 WEAKER = (
     *("audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "unrebuilt"),
     *("partial", "disproof"),
@@ -70,9 +70,9 @@ def worth(
         for word, is_true in (
             (str(tier), tier != Tier.KERNEL),
             ("unchecked", statement != COMPARED),
-            ("sorry", ADMITTED in trusts),
+            ("sorry", ADMITTED in trusts or LIBRARY in trusts),
             ("answer", ANSWERED in trusts),
-            ("native", any(each not in (ADMITTED, ANSWERED, UNREBUILT) for each in trusts)),
+            ("native", any(each not in (ADMITTED, ANSWERED, LIBRARY, UNREBUILT) for each in trusts)),
             ("forgeable", is_forgeable(isolation)),
             ("unrebuilt", UNREBUILT in trusts),
             ("partial", outcome == Outcome.PARTIAL),

@@ -21,7 +21,7 @@ from psycopg import Cursor
 from psycopg.rows import DictRow
 
 from farm.assembly.challenge import ALLOWED_AXIOMS
-from farm.judging.audit import ADMITTED, ANSWERED, Sentence
+from farm.judging.audit import ADMITTED, ANSWERED, LIBRARY, Sentence
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, contradiction
 from farm.store.attempt import Claim, Decision
@@ -67,7 +67,7 @@ _LOCK = """
 """
 
 #: A proof that rests on one of these is none of the statement alone.
-_WEAKER = frozenset({ADMITTED, ANSWERED})
+_WEAKER = frozenset({ADMITTED, ANSWERED, LIBRARY})
 #: The most checks that a sentence names.
 _MOST_NAMED = 10
 _USUAL = frozenset(ALLOWED_AXIOMS)

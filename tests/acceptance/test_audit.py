@@ -16,11 +16,13 @@ from farm_workers.audit.audit import Rules, audit, left_open
 from farm_workers.audit.declarations import ConstantKind, Safety, opened_module
 from farm_workers.audit.findings import Findings
 from farm_workers.audit.imports import Index, index
+from farm_workers.audit.library import read
 from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 from tests.bench.checks.bare import launched
+from tests.dependencies import packed, table_of
 from tests.statements import HONEST, NO_PROOFS, OPEN, PROVED
 
 WORKERS = Path(__file__).parents[2] / "workers"
@@ -61,8 +63,9 @@ def library(core: LeanEnvironment) -> Index:
 
 
 @pytest.fixture(scope="module")
-def judge(compile_: Compile, library: Index) -> Judge:
+def judge(core: LeanEnvironment, compile_: Compile, library: Index) -> Judge:
     """Compile two texts and audit the first by the second."""
+    dependencies = table_of(core.lean_path).below
 
     def judge(submission: str, challenge: str, target: str | None = "goal", **how: str) -> Findings:
         with (
@@ -70,7 +73,9 @@ def judge(compile_: Compile, library: Index) -> Judge:
             opened_module(compile_(challenge)) as theirs,
         ):
             rules = Rules(
-                is_imported=library.names.__contains__, is_imported_axiom=library.axioms.__contains__
+                is_imported=library.names.__contains__,
+                is_imported_axiom=library.axioms.__contains__,
+                dependencies=dependencies,
             )
             return audit(ours, theirs, None if target is None else parsed(target), rules)
 
@@ -133,7 +138,7 @@ def test_without_a_challenge_the_report_says_what_was_not_checked(compile_: Comp
     with opened_module(compile_(OPEN)) as module:
         findings = audit(module, None, ("goal",))
         assert found(findings) == [("has_sorry", "goal")]
-        assert len(findings.not_checked) == 3
+        assert len(findings.not_checked) == 4
         assert found(audit(module, None, None)) == [("bad_challenge", None)]
 
 
@@ -227,11 +232,13 @@ def _run(*words: str | Path) -> tuple[int, dict[str, object]]:
 
 
 def test_the_process_answers_in_json_and_by_its_status(
-    compile_: Compile, library: Index, tmp_path: Path
+    core: LeanEnvironment, compile_: Compile, library: Index, tmp_path: Path
 ) -> None:
     for name, names in (("names", library.names), ("axioms", library.axioms)):
         (tmp_path / name).write_text("\n".join(sorted(map(dotted, names))), encoding="utf-8")
+    (tmp_path / "table").write_bytes(packed(read(list(map(Path, core.lean_path)))))
     known = ("--imported", tmp_path / "names", "--imported-axioms", tmp_path / "axioms")
+    known = (*known, "--dependencies", tmp_path / "table")
     honest, open_ = compile_(PROVED), compile_(OPEN)
     status, said = _run(honest, "--challenge", open_, *known)
     assert (status, said["accepted"], said["target"], said["not_checked"]) == (0, True, "goal", [])
@@ -266,6 +273,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
         "auxiliary",
         "compiled",
         "declarations",
+        "dependencies",
         "digest",
         "extensions",
         "families",

@@ -66,3 +66,37 @@ def test_what_cannot_be_audited_is_refused(words: list[object], said: str, tmp_p
     done = audit(*words, home=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_declarations_that_differ_from_a_baseline_are_reported(tmp_path: Path) -> None:
+    folder, baseline = tmp_path / "library", tmp_path / "baseline.json"
+    folder.mkdir()
+    shutil.copy(REAL, folder)
+
+    def library(*words: object) -> subprocess.CompletedProcess[str]:
+        return audit("--library", "--path", folder, "--baseline", baseline, *words, home=tmp_path)
+
+    written = library("--write-baseline", "Real")
+    assert (written.returncode, written.stdout) == (0, "")
+    known = json.loads(baseline.read_text())
+    [cheating] = [each for each in known["sets"] if each["axioms"] == ["cheat"]]
+    cheating["declarations"].remove("Goal.it")
+    cheating["declarations"].append("old")
+    baseline.write_text(json.dumps(known))
+    other = library("--json")
+    facts = json.loads(other.stdout)
+    assert (other.returncode, facts["gone"]) == (1, ["old"])
+    assert facts["differences"] == [
+        {
+            "name": "Goal.it",
+            "module": "Real",
+            "rests": {"axioms": ["cheat"], "sorries": []},
+            "was": {"axioms": [], "sorries": []},
+        }
+    ]
+
+
+def test_a_command_for_a_library_and_one_for_a_module_are_told_apart(tmp_path: Path) -> None:
+    done = audit("--baseline", "x", REAL, home=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "go with --library" in done.stderr

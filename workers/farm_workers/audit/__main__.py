@@ -21,6 +21,7 @@ from typing import NoReturn
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, Test, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module, opened_module
+from farm_workers.audit.dependencies import BadTable, NotInTable, mapped
 from farm_workers.audit.findings import Findings, malformed, out_of_memory
 from farm_workers.audit.holes import judge_hole
 from farm_workers.audit.lines import SortedLines
@@ -46,7 +47,7 @@ def main() -> NoReturn:
         facts, status = malformed(error).facts(), MALFORMED
     except MemoryError:
         facts, status = out_of_memory().facts(), MALFORMED
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, BadTable, NotInTable) as error:
         print(error, file=sys.stderr)  # noqa: T201 - talk
         sys.exit(USAGE)
     print(json.dumps(facts))  # noqa: T201 - the answer
@@ -61,12 +62,14 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         is_imported_axiom=_test(arguments.imported_axioms),
         parts_from=arguments.parts_from,
         permitted=frozenset(arguments.permit_sorry),
+        permits_library=arguments.permit_library_sorries,
         statement_from=arguments.statement_from,
         answers=arguments.answers,
         forbidden=arguments.forbidden,
         negates=arguments.negates,
     )
     with opened_module(arguments.submission) as submission:
+        rules = _with_table(rules, submission, arguments.dependencies)
         if arguments.states:
             return audit_statement(submission, rules, written=submission, ends=arguments.ends)
         if arguments.challenge is None:
@@ -78,6 +81,14 @@ def _audited(arguments: argparse.Namespace) -> Findings:
         with opened_module(arguments.challenge) as challenge:
             found = audit(submission, challenge, arguments.target, rules, ends=arguments.ends)
             return _with_standings(found, submission, challenge, rules, arguments)
+
+
+def _with_table(rules: Rules, module: Module, file: Path | None) -> Rules:
+    """Return the rules with the table of dependencies in a file."""
+    if file is None:
+        return rules
+    table = mapped(file, [each.module for each in module.imports])
+    return replace(rules, dependencies=table.below)
 
 
 def _with_standings(
@@ -196,6 +207,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--native", action="store_true", help="trust the compiler, as native_decide does")
     parser.add_argument(
         "--imported", type=Path, help="file with the names of imported constants, one per line"
+    )
+    parser.add_argument("--dependencies", type=Path, help="the table of dependencies of the imported modules")
+    parser.add_argument(
+        "--permit-library-sorries",
+        action="store_true",
+        help="accept proofs that rest on a sorry of an imported module",
     )
     parser.add_argument("--imported-axioms", type=Path, help="file with the names of imported axioms")
     return parser

@@ -15,6 +15,7 @@ from farm_workers.audit.answer_texts import answers_of
 from farm_workers.audit.answers import AnswerRules
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
+from farm_workers.audit.dependencies import NOTHING, Below
 from farm_workers.audit.digest import statement_digest
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.families import require_families
@@ -51,15 +52,17 @@ class Rules:
     `native` lets a proof trust the compiler; `evaluates` means that the caller evaluates the trusted terms
     again (`Findings.believed`). `is_imported` and `is_imported_axiom` are predicates on the names that the
     imports declare. `left_out` are constants of the module that are not audited, `mentioned` all names in the
-    terms of the audited ones, None if they were not collected. `above` are the axioms used by constants of
-    the context above, which is another module; `above_has_sorry` means that the context has a sorry, and
-    `above_admitted` maps constants to the admitted constants that they rest on. With `parts_from` all
-    theorems that the challenge leaves open below that line and column have to be proved. Constants that are
-    `permitted` (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement
-    begins, whose open theorems are permitted in the same way. `answers` are the definitions that it leaves
-    open and the module may give, None if there are none. `forbidden` are constants that the proof must not
-    reach, unless its statement does. With `negates` the challenge has to state the negation of the theorem
-    whose text ends at that line and column. `context` is the module of a context above, if that is another.
+    terms of the audited ones, None if they were not collected. `dependencies` returns the axioms and sorries
+    below an imported constant, None if they are unknown; `permits_library` allows proofs that rest on a sorry
+    of the imports. `above` maps each constant of the context above, which is another module, to those below
+    it in the imports; `above_has_sorry` means that the context has a sorry, and `above_admitted` maps
+    constants to the admitted constants of the context that they rest on. With `parts_from` all theorems that
+    the challenge leaves open below that line and column have to be proved. Constants that are `permitted`
+    (`standing.permits`) may contain a sorry; `statement_from` is where the challenge's statement begins,
+    whose open theorems are permitted in the same way. `answers` are the definitions that it leaves open and
+    the module may give, None if there are none. `forbidden` are constants that the proof must not reach,
+    unless its statement does. With `negates` the challenge has to state the negation of the theorem whose
+    text ends at that line and column. `context` is the module of a context above, if that is another.
     """
 
     allowed_axioms: Collection[Name] = STANDARD_AXIOMS
@@ -69,7 +72,9 @@ class Rules:
     is_imported_axiom: Test = None
     left_out: Mapping[Name, Safety] = field(default_factory=dict)
     mentioned: Collection[Name] | None = None
-    above: Mapping[Name, Collection[Name]] = field(default_factory=dict)
+    dependencies: Callable[[Name], Below] | None = None
+    permits_library: bool = False
+    above: Mapping[Name, Below] = field(default_factory=dict)
     above_has_sorry: bool = False
     above_admitted: Mapping[Name, Collection[Name]] = field(default_factory=dict)
     parts_from: tuple[int, int] | None = None
@@ -79,6 +84,19 @@ class Rules:
     forbidden: Collection[Name] = ()
     negates: tuple[int, int] | None = None
     context: Module | None = None
+
+    def below(self, name: Name) -> Below:
+        """Return the axioms and sorries below a constant that the module does not declare.
+
+        Raises `NotInTable` for an imported constant about which nothing is known.
+        """
+        if name in self.above:
+            return self.above[name]
+        is_axiom = self.is_imported_axiom or KNOWN_AXIOMS.__contains__
+        own = Below(axioms=frozenset([name])) if is_axiom(name) else NOTHING
+        if self.dependencies is None or (self.is_imported is not None and not self.is_imported(name)):
+            return own
+        return own | self.dependencies(name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +123,7 @@ class _Reach:
     statement_has_sorry: bool = False
     rests_on_sorry_of: Collection[Name] = ()
     permitted: list[Name] = field(default_factory=list)
+    library_sorries: set[Name] = field(default_factory=set)
     trusts_compiler: bool = False
 
 
@@ -202,12 +221,11 @@ def _stated_by(case: _Case, target: Constant) -> Stated:
     direct = Walk(case.reading).constants(target.type)[0]
     reached = below(module, case.reading, target.type)
     own = {name for name in reached if name in module.names}
+    imported = [rules.below(name) for name in reached - own]
     axioms = {name for name in own if module.kind(name) is ConstantKind.AXIOM}
-    is_axiom = rules.is_imported_axiom or KNOWN_AXIOMS.__contains__
-    axioms |= {name for name in reached - own if is_axiom(name)}.union(
-        *(rules.above.get(name, ()) for name in reached)
-    )
+    axioms = axioms.union(*(each.axioms for each in imported))
     sorries = {name for name, _ in _admitted(case) if name in own}
+    sorries = sorries.union(*(each.sorries for each in imported))
     sorries |= {target.name} if SORRY in direct else set()
     return Stated(
         type_sha256=statement_digest(module, case.reading, target, own),
@@ -225,7 +243,9 @@ def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> 
     if challenge is not None:
         own = parts_below(challenge, rules.statement_from or (0, 0)) if rules.permitted else own
         parts = frozenset[Name]() if rules.parts_from is None else parts_below(challenge, rules.parts_from)
-        pair = StatementComparison(submission, challenge, reading, parts, rules.answers)
+        pair = StatementComparison(
+            submission, challenge, reading, parts, rules.answers, lambda name: rules.below(name).axioms
+        )
     return _Case(
         submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair, own_parts=own
     )
@@ -356,6 +376,7 @@ def _result(case: _Case, target: Name | None, findings: list[ModuleFinding], rea
         rests_on_sorry_of=tuple(sorted(set(reach.rests_on_sorry_of).difference(reach.permitted), key=shown)),
         permitted=tuple(sorted(reach.permitted, key=shown)),
         trusts_compiler=reach.trusts_compiler,
+        library_sorries=tuple(sorted(reach.library_sorries, key=shown)),
         answers=given,
         believes_answer=any(case.rules.answers.is_free(each.name) for each in given)
         if case.rules.answers
@@ -370,6 +391,8 @@ def _not_checked(case: _Case) -> Iterator[str]:
         yield "Clashes with imported names were not checked: no list of imported names was given."
     if case.rules.is_imported_axiom is None:
         yield "Among imported constants only well-known axioms were recognised: no list of axioms was given."
+    if case.rules.dependencies is None and case.submission.imports:
+        yield "Axioms and sorries below imported theorems were not found: no table of dependencies was given."
 
 
 # The two files
@@ -449,6 +472,7 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
         new = names - seen
         seen |= new
         todo += new
+    _judge_library(case, roots, reach)
     reach.rests_on_sorry_of = _open_below(case, target, seen, admitted)
     reach.findings += _forbidden(case, roots, seen)
     reach.axioms.sort(key=shown)
@@ -457,9 +481,20 @@ def _rests_on(case: _Case, roots: list[Name], target: Name | None) -> _Reach:
 
 
 def _forbidden(case: _Case, roots: list[Name], reached: set[Name]) -> Iterator[ModuleFinding]:
-    """Yield a finding for each forbidden constant that the proofs of the roots use."""
-    if names := reached.intersection(case.rules.forbidden):
-        yield from forbidden_uses(case.submission, case.reading, case.pair, roots, names)
+    """Yield a finding for each forbidden constant that the proofs of the roots use.
+
+    A forbidden axiom is also found below imported constants; those below a context are the dataset's.
+    """
+    forbidden = frozenset(case.rules.forbidden)
+    if not forbidden:
+        return
+
+    def behind(name: Name) -> Collection[Name]:
+        return () if name in case.rules.above else forbidden & case.rules.below(name).axioms
+
+    own = case.submission.names
+    if names := (forbidden & reached).union(*(behind(name) for name in reached if name not in own)):
+        yield from forbidden_uses(case.submission, case.reading, case.pair, roots, names, behind)
 
 
 def _judge(case: _Case, constant: Constant, reach: _Reach) -> None:
@@ -491,7 +526,6 @@ def _unsafe(name: Name, safety: Safety) -> ModuleFinding:
 
 def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
     rules = case.rules
-    test = rules.is_imported_axiom
     if name in rules.left_out:
         reach.findings.append(_unsafe(name, rules.left_out[name]))
         return
@@ -499,16 +533,42 @@ def _judge_imported(case: _Case, name: Name, reach: _Reach) -> None:
         sentence = "The proof trusts the compiler: it rests on {}."
         reach.findings.append(found(Word.NATIVE_DECIDE, name, sentence))
         return
-    is_axiom = name in KNOWN_AXIOMS if test is None else test(name)
-    axioms = {*rules.above.get(name, ()), *([name] if is_axiom else [])}
-    for axiom in sorted(axioms.difference(reach.axioms), key=shown):
-        _judge_axiom(case, axiom, reach, "which is imported")
+    below = rules.below(name)
+    reach.library_sorries |= below.sorries
+    for axiom in sorted(below.axioms.difference(reach.axioms), key=shown):
+        if axiom in BELIEVING:
+            _judge_library_belief(case, axiom, reach)
+        else:
+            _judge_axiom(case, axiom, reach, "which is imported")
     if rules.is_imported is not None and not rules.is_imported(name):
         reach.findings.append(
             found(
                 Word.DANGLING, name, "The proof rests on {}, which neither the module nor an import declares."
             )
         )
+
+
+def _judge_library_belief(case: _Case, name: Name, reach: _Reach) -> None:
+    """Judge an axiom about compiled code that a theorem of the imports rests on."""
+    reach.axioms.append(name)
+    reach.trusts_compiler = True
+    if not case.rules.native:
+        sentence = "The proof trusts the compiler: it rests on {}, by way of an imported theorem."
+        reach.findings.append(found(Word.NATIVE_DECIDE, name, sentence))
+
+
+def _judge_library(case: _Case, roots: list[Name], reach: _Reach) -> None:
+    """Judge the sorries of the imports that a proof rests on, in its statement too."""
+    if SORRY in case.rules.allowed_axioms:
+        reach.library_sorries = set()
+    if not reach.library_sorries:
+        return
+    for root in filter(None, map(case.submission.constant, roots if case.pair is not None else [])):
+        for name in below(case.submission, case.reading, root.type) - case.submission.names.keys():
+            reach.statement_has_sorry |= bool(case.rules.below(name).sorries)
+    if not case.rules.permits_library:
+        sentence = "The proof rests on {}, which is imported and contains a sorry."
+        reach.findings += (found(Word.HAS_SORRY, name, sentence) for name in reach.library_sorries)
 
 
 def _judge_axiom(case: _Case, name: Name, reach: _Reach, whose: str, *, allowed: bool = True) -> None:

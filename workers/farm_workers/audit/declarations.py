@@ -11,14 +11,14 @@ layout is refused, not misread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
 
-from farm_workers.audit.olean import BUDGET, MalformedOlean, Name, Olean, header_of, opened
+from farm_workers.audit.olean import BUDGET, FIRST, MalformedOlean, Name, Olean, header_of, opened
 
 #: A module's root, and that of releases before the module system, which has no mark for it.
 MODULE, OLDER_MODULE = header_of(0, 5, 56), header_of(0, 5, 48)
@@ -31,6 +31,8 @@ _RANGES_OF: Name = ("Lean", "declRangeExt")
 CONSTANT = header_of(0, 3, 32)
 RULE = header_of(0, 3, 32)
 HINTS = header_of(2, 0, 16)
+#: The files of a module of the module system besides the first; their objects refer to those of earlier ones.
+_OTHER_PARTS = (".server", ".private")
 
 
 class ConstantKind(StrEnum):
@@ -157,7 +159,7 @@ class Module:
         self.repeated: tuple[Name, ...] = ()
         # The parts of a file of the module system share objects: one alone cannot be read.
         if in_parts or not self.is_module:
-            self.imports = _imports(olean)
+            self.imports = imports_of(olean)
             self.names, self.repeated = _infos(olean)
         self._known: dict[Name, Constant] = {}
 
@@ -258,7 +260,28 @@ def opened_module(source: Path | bytes, budget: int = BUDGET) -> Iterator[Module
         yield Module(olean)
 
 
-def _imports(olean: Olean) -> tuple[Import, ...]:
+def whole(files: ExitStack, path: Path, budget: int = BUDGET) -> Module:
+    """Open a module until `files` closes; one in several files is copied into memory as one.
+
+    The parts stand at the distances that their pointers assume. Raises `MalformedOlean`, and OSError for a
+    missing file.
+    """
+    olean = files.enter_context(opened(path, budget))
+    if not Module(olean).is_module:
+        return Module(olean)
+    joined = bytearray(olean.data)
+    for suffix in _OTHER_PARTS:
+        part = files.enter_context(opened(path.with_name(path.name + suffix), budget))
+        start = part.base - olean.base
+        if start & 7 or not len(joined) <= start <= len(joined) + (1 << 24):
+            raise MalformedOlean(f"{path.name}{suffix} does not belong to {path.name}")
+        joined += bytes(start - len(joined)) + part.data
+        joined[88:FIRST] = part.words[11].to_bytes(8, "little")
+    return Module(Olean(bytes(joined), budget), in_parts=True)
+
+
+def imports_of(olean: Olean) -> tuple[Import, ...]:
+    """Return the imports of a module, of which the first part is enough."""
     found = []
     for place in olean.elements(olean.object(olean.root, 0), "imports"):
         olean.expect(place, IMPORT, "import")

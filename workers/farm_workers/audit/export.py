@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
+from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety, whole
 from farm_workers.audit.imports import module_file
 from farm_workers.audit.names import dotted
-from farm_workers.audit.olean import FIRST, MalformedOlean, Name, Olean, opened
+from farm_workers.audit.olean import MalformedOlean, Name, Olean
 from farm_workers.audit.terms import (
     APP,
     BVAR,
@@ -57,8 +57,6 @@ _QUOTIENT: tuple[tuple[Name, str], ...] = (
 #: A kernel computes with literals, if it knows these.
 _OF_NAT: tuple[Name, ...] = (("Nat",),)
 _OF_TEXT: tuple[Name, ...] = (("Char", "ofNat"), ("String", "ofList"))
-#: The files of a module of the module system besides the first; their objects refer to those of earlier ones.
-_OTHER_PARTS = (".server", ".private")
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -79,7 +77,7 @@ def main(words: Sequence[str] | None = None) -> None:
 def export(module: Path, roots: Sequence[Path], out: TextIO) -> int:
     """Write a module's export; return the number of its declarations. Raises MalformedOlean and OSError."""
     with contextlib.ExitStack() as files:
-        own = _Source(_read(files, module))
+        own = _Source(whole(files, module, _BUDGET))
         sources = [own, *(_Source(each) for each in _imported(files, own.module, roots))]
         writer = _Writer(sources, out)
         writer.begin(own.module)
@@ -88,29 +86,13 @@ def export(module: Path, roots: Sequence[Path], out: TextIO) -> int:
         return writer.declared
 
 
-def _read(files: contextlib.ExitStack, path: Path) -> Module:
-    """Open a module; one in several files is copied into memory at the distances that its pointers assume."""
-    olean = files.enter_context(opened(path, _BUDGET))
-    if not Module(olean).is_module:
-        return Module(olean)
-    whole = bytearray(olean.data)
-    for suffix in _OTHER_PARTS:
-        part = files.enter_context(opened(path.with_name(path.name + suffix), _BUDGET))
-        start = part.base - olean.base
-        if start & 7 or not len(whole) <= start <= len(whole) + (1 << 24):
-            raise MalformedOlean(f"{path.name}{suffix} does not belong to {path.name}")
-        whole += bytes(start - len(whole)) + part.data
-        whole[88:FIRST] = part.words[11].to_bytes(8, "little")
-    return Module(Olean(bytes(whole), _BUDGET), in_parts=True)
-
-
 def _imported(files: contextlib.ExitStack, module: Module, roots: Sequence[Path]) -> Iterator[Module]:
     seen, waiting = set[Name](), [each.module for each in module.imports]
     while waiting:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            found = _read(files, module_file(name, roots))
+            found = whole(files, module_file(name, roots), _BUDGET)
             yield found
             waiting += [each.module for each in found.imports]
 

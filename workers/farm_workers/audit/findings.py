@@ -19,6 +19,7 @@ MOST_NAMES = 500
 #: The trusted parts of a proof besides the kernel, with the words of `farm.judging.audit`.
 COMPILER, ADMITTED = "the compiler", "a sorry of the dataset"
 ANSWERED = "an answer that was not compared"
+LIBRARY = "a sorry of the library"
 
 
 class Word(StrEnum):
@@ -114,7 +115,8 @@ class Findings:
     the module's constants that the target rests on; `compared` are those of them that its statement rests on,
     the target first. `rests_on_sorry_of` are the admitted constants that the proof rests on and the statement
     does not mention. `permitted` are the constants with a sorry that the task permits, and `standings` those
-    of parts and declarations. `answers` are the definitions that the challenge leaves open and the module
+    of parts and declarations. `library_sorries` are the imported constants with a sorry that the proof rests
+    on. `answers` are the definitions that the challenge leaves open and the module
     gives; `believes_answer` means that nothing was demanded of them. `not_checked` has a sentence for each
     property that could not be checked because the facts for it were missing. `stated` are the facts of a
     statement that was examined alone. `sentence` is the statement of an accepted proof, for comparisons.
@@ -136,6 +138,7 @@ class Findings:
     statement_has_sorry: bool = False
     rests_on_sorry_of: tuple[Name, ...] = ()
     permitted: tuple[Name, ...] = ()
+    library_sorries: tuple[Name, ...] = ()
     standings: Standings | None = None
     trusts_compiler: bool = False
     answers: tuple[Given, ...] = ()
@@ -174,9 +177,11 @@ class Findings:
             "trusts": [
                 *([COMPILER] if self.trusts_compiler else []),
                 *([ADMITTED] if self.rests_on_sorry_of else []),
+                *([LIBRARY] if self.library_sorries else []),
                 *([ANSWERED] if self.believes_answer else []),
             ],
             "permitted": _all_shown(self.permitted[:MOST_NAMES]),
+            "library_sorries": _all_shown(self.library_sorries[:MOST_NAMES]),
             **({} if self.standings is None else self.standings.facts()),
             "answers": [each.facts() for each in self.answers[:MOST_FINDINGS]],
             "stated": None if self.stated is None else self.stated.facts(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from farm_workers.audit.declarations import Constant, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
@@ -18,17 +18,19 @@ def forbidden_uses(
     pair: StatementComparison | None,
     roots: Sequence[Name],
     names: Collection[Name],
+    behind: Callable[[Name], Collection[Name]],
 ) -> Iterator[ModuleFinding]:
     """Yield a finding for each of some names that the roots reach, with the constant that names it.
 
-    What the dataset's own constants name is the dataset's, as are the proofs of imported theorems. With a
-    challenge, so is what the roots' types name.
+    `behind` returns those of them below an imported constant. What the dataset's own constants name
+    is the dataset's. With a challenge, so is what the roots' types name.
     """
     # A walk visits a term once, and the dataset's constants share terms with the others.
     own, given, todo = Walk(reading), Walk(reading), list(roots)
     seen, told = set(todo), set[Name]()
     if pair is not None:
-        told |= _stated(module, reading, pair, roots)
+        stated = _stated(module, reading, pair, roots)
+        told |= stated.union(*(behind(name) for name in stated - module.names.keys()))
     while todo:
         holder = todo.pop()
         constant = module.constant(holder)
@@ -37,9 +39,14 @@ def forbidden_uses(
         is_own = holder in roots or not _is_given(pair, holder)
         used = _named(own if is_own else given, constant)
         if is_own:
-            way = "" if holder in roots else f", by way of {shown(holder)}"
-            for name in sorted(used.intersection(names) - told, key=shown):
+            by = "" if holder in roots else f", by way of {shown(holder)}"
+            ways = {name: behind(name) for name in used - module.names.keys()}
+            reached = used.union(*ways.values())
+            for name in sorted(reached.intersection(names) - told, key=shown):
                 told.add(name)
+                way = by
+                if name not in used:
+                    way = f", by way of {min(shown(each) for each in ways if name in ways[each])}"
                 yield found(Word.FORBIDDEN, name, f"The proof rests on {{}}, which is forbidden{way}.")
         todo += used - seen
         seen |= used

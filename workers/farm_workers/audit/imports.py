@@ -11,12 +11,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm_workers.audit.declarations import ConstantKind, opened_module
+from farm_workers.audit.declarations import ConstantKind, Module, imports_of, whole
 from farm_workers.audit.names import dotted
-from farm_workers.audit.olean import MalformedOlean, Name
+from farm_workers.audit.olean import MalformedOlean, Name, opened
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -51,15 +52,17 @@ def index(paths: Iterable[Path]) -> Index:
     names: set[Name] = set()
     axioms: set[Name] = set()
     for path in paths:
-        with opened_module(path) as module:
+        with ExitStack() as files:
+            module = whole(files, path)
             names.update(module.names)
             axioms.update(module.of_kind(ConstantKind.AXIOM))
     return Index(names=frozenset(names), axioms=frozenset(axioms))
 
 
 def _imports(module: Path) -> tuple[Name, ...]:
-    with opened_module(module) as opened:
-        return tuple(each.module for each in opened.imports)
+    with opened(module) as olean:
+        Module(olean)  # checks the root
+        return tuple(each.module for each in imports_of(olean))
 
 
 def _closure(module: Path, roots: Sequence[Path]) -> Iterator[Path]:

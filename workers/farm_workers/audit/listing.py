@@ -96,12 +96,12 @@ def _constants(file: Path) -> Iterator[tuple[str, str]]:
             if kind is None:
                 raise olean.wrong(info, "constant")
             name = olean.name(place)
-            if _is_readable(name):
+            if is_readable(name):
                 yield dotted(name), str(kind)
 
 
-def _is_readable(name: Name) -> bool:
-    """Whether a person has written the name, as far as it shows."""
+def is_readable(name: Name) -> bool:
+    """Return whether a person has written the name, as far as it shows."""
     return bool(name) and all(
         isinstance(part, str)
         and part.isprintable()

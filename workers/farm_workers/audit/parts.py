@@ -197,13 +197,18 @@ class _Sources:
         return Source(axioms=[name], refused=is_unsafe or not is_stated or not self._allows([name]))
 
     def _imported(self, name: Name) -> Source:
-        rules = self._rules
-        test, has = rules.is_imported_axiom, rules.is_imported
-        is_axiom = name in KNOWN_AXIOMS if test is None else test(name)
-        axioms = {*rules.above.get(name, ()), *([name] if is_axiom else [])}
-        is_missing = has is not None and not has(name)
-        refused = name in rules.left_out or name in BELIEVING or is_missing or not self._allows(axioms)
-        return Source(open=rules.above_admitted.get(name, ()), axioms=sorted(axioms), refused=refused)
+        rules, has = self._rules, self._rules.is_imported
+        if name in rules.left_out or name in BELIEVING or (has is not None and not has(name)):
+            return Source(axioms=[name] if name in KNOWN_AXIOMS else (), refused=True)
+        below = rules.below(name)
+        admitted = () if rules.permits_library or SORRY in rules.allowed_axioms else below.sorries
+        return Source(
+            open=sorted({*rules.above_admitted.get(name, ()), *admitted}, key=shown),
+            axioms=sorted(below.axioms, key=shown),
+            refused=not self._allows(below.axioms),
+        )
 
     def _allows(self, axioms: Iterable[Name]) -> bool:
-        return all(each in self._rules.allowed_axioms or each == SORRY for each in axioms)
+        rules = self._rules
+        trusted = {SORRY} | (BELIEVING if rules.native else set())
+        return all(each in rules.allowed_axioms or each in trusted for each in axioms)

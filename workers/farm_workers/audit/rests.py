@@ -6,8 +6,9 @@ the terms have in common.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from farm_workers.audit.declarations import Module
 from farm_workers.audit.kernel import SORRY
@@ -19,6 +20,7 @@ MOST_SOURCES = 1000
 
 #: A constant of the module, or the place of a term.
 Node = Name | int
+_Node = TypeVar("_Node", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +72,7 @@ class Rests:
         self._open, self._axioms = _Numbers(_OPEN), _Numbers(_AXIOMS)
         self._source = source
         self._masks = dict[Node, int]()
-        for nodes in _components(module.names, self._parts):
+        for nodes in components(list[Node](module.names), self._parts):
             mask = 0
             for node in nodes:
                 mask |= self._own(node)
@@ -128,11 +130,11 @@ def with_sorry(module: Module, names: Iterable[Name]) -> set[Name]:
     return {name for name, places in expressions.items() if any(contains[place] for place in places)}
 
 
-def _components(roots: Iterable[Name], parts: Callable[[Node], list[Node]]) -> Iterator[list[Node]]:
+def components(roots: Iterable[_Node], parts: Callable[[_Node], list[_Node]]) -> Iterator[list[_Node]]:
     """Yield the groups of nodes that reach each other, each after all that it reaches (by Tarjan)."""
-    numbers, lowest, path, is_open = dict[Node, int](), dict[Node, int](), list[Node](), set[Node]()
+    numbers, lowest, path, is_open = dict[_Node, int](), dict[_Node, int](), list[_Node](), set[_Node]()
     for root in roots:
-        work: list[tuple[Node, Iterator[Node]]] = []
+        work: list[tuple[_Node, Iterator[_Node]]] = []
         if root not in numbers:
             work.append((root, iter(parts(root))))
         while work:
@@ -156,9 +158,9 @@ def _components(roots: Iterable[Name], parts: Callable[[Node], list[Node]]) -> I
                 yield group
 
 
-def _ahead(left: Iterator[Node], known: Collection[Node]) -> tuple[Node | None, list[Node]]:
+def _ahead(left: Iterator[_Node], known: Collection[_Node]) -> tuple[_Node | None, list[_Node]]:
     """Return the first of the nodes that is not known, None without one; and those before it."""
-    before = list[Node]()
+    before = list[_Node]()
     for node in left:
         if node not in known:
             return node, before
@@ -166,7 +168,7 @@ def _ahead(left: Iterator[Node], known: Collection[Node]) -> tuple[Node | None, 
     return None, before
 
 
-def _taken(path: list[Node], node: Node) -> list[Node]:
+def _taken(path: list[_Node], node: _Node) -> list[_Node]:
     """Take a node and all behind it from the end of a path."""
     group = [path.pop()]
     while group[-1] != node:

@@ -6,7 +6,7 @@ through types and values, through constructors and recursors of inductive types.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Collection, Set
 
 from farm_workers.audit.answers import AnswerRules, is_open
 from farm_workers.audit.auxiliary import Auxiliaries
@@ -23,6 +23,7 @@ class StatementComparison:
     compared, and so they are of `answers`, definitions that the challenge leaves open. `given` are those of
     them that have a value of that type in the module, `kept` those that are missing or still open there,
     whatever the statement of the target speaks of.
+    `behind` returns the axioms below an imported constant.
     """
 
     def __init__(
@@ -32,8 +33,10 @@ class StatementComparison:
         ours: Reading,
         parts: Set[Name] = frozenset(),
         answers: AnswerRules | None = None,
+        behind: Callable[[Name], Collection[Name]] = lambda _: (),
     ) -> None:
         self.submission, self.challenge, self.parts = submission, challenge, parts
+        self._behind = behind
         self.answers = frozenset[Name]() if answers is None else answers.open
         self.requires_answers = answers is not None and answers.required
         self.ours, self.theirs = ours, Reading(challenge.olean, ours.terms)
@@ -93,8 +96,9 @@ class StatementComparison:
         return self.ours.expression(mine.type) == self.theirs.expression(other.type)
 
     def below(self, place: int) -> set[Name]:
-        """Return all constants that an expression of the module refers to, directly or not."""
-        return below(self.submission, self.ours, place)
+        """Return all constants that an expression of the module refers to, and the axioms below imports."""
+        found = below(self.submission, self.ours, place)
+        return found.union(*(self._behind(name) for name in found - self.submission.names.keys()))
 
     def _difference(self, name: Name, *, has_own_content: bool = False) -> str | None:
         mine, other = self.submission.constant(name), self.challenge.constant(name)

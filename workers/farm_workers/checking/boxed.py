@@ -28,7 +28,7 @@ from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.seals import KernelLimit, Sealable, asked_of
-from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
+from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment, module_folders
 from farm_workers.lean.way import FIRST_LOAD, Question
 
 _AUDIT_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=100.0, memory_mib=1536, output_kib=4096)
@@ -125,7 +125,7 @@ class Boxed:
         for option, place in (("--ends", sealable.ends), ("--negates", sealable.ends_above)):
             if place is not None:
                 words += [option, ":".join(map(str, place))]
-        run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=[shown])
+        run = self._run("__main__", words, limits=_AUDIT_LIMITS, visible=_visible(sealable, shown))
         if run.limit is not None:
             raise KernelLimit.of(run, kernel_asked=False)
         return _printed(run, _ANSWERED, functools.partial(decoded, Audit))
@@ -144,7 +144,7 @@ class Boxed:
         with fresh_folder(self._isolation.folder) as workshop:
             made = workshop / "made"
             made.mkdir()
-            roots = _roots(environment)
+            roots = module_folders(environment)
             words = [str(module), "--into", str(made), *map(str, roots)]
             visible = [module.parent, *roots]
             run = self._run("imports", words, limits=FIRST_LOAD, visible=visible, writable=made)
@@ -205,7 +205,7 @@ class Boxed:
 
     def _export(self, module: Path, into: Path, question: Question) -> None:
         """Write the export of a module. Raises KernelLimit beyond the question's limits, and BoxFailed."""
-        roots = _roots(question.environment)
+        roots = module_folders(question.environment)
         run = self._run(
             "export",
             [str(module), str(into), *map(str, roots)],
@@ -242,11 +242,18 @@ class Boxed:
         )
 
 
+def _visible(sealable: Sealable, shown: Path) -> list[Path]:
+    return [shown] if sealable.table is None else [shown, sealable.table]
+
+
 def _asked(sealable: Sealable, shown: Path) -> list[str]:
-    """Return the words for the task of a line."""
+    """Return the words for the task of a line and for its environment's library."""
     asked = asked_of(sealable)
     words = [f"--permit-sorry={name}" for name in asked.get("permitted", ())]
     words += ["--declarations"] * asked.get("lists", False)
+    words += ["--permit-library-sorries"] * sealable.question.environment.permits_library_sorries
+    if sealable.table is not None:
+        words += ["--dependencies", str(sealable.table)]
     if (begins := asked.get("statement_from")) is not None:
         words += ["--statement-from", ":".join(map(str, begins))]
     for option, place in (("--hole", asked.get("hole")), ("--hole-below", asked.get("hole_below"))):
@@ -271,9 +278,3 @@ def _write(file: Path, content: bytes) -> None:
 
 def _filled(word: str, place: tuple[str, str]) -> str:
     return word.replace(*place)
-
-
-def _roots(environment: LeanEnvironment) -> list[Path]:
-    """Return the folders in which modules are looked up: the search path, then Lean's own library."""
-    own = Path(environment.lean[0]).parent.parent / "lib" / "lean"
-    return [*map(Path, environment.lean_path), *[own] * own.is_dir()]

@@ -21,6 +21,7 @@ from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
+from farm_workers.checking.dependencies import Dependencies
 from farm_workers.checking.fallback import Fallbacks
 from farm_workers.checking.filling import BreaksOut, Filling
 from farm_workers.checking.forbidding import Forbidding, LimitReached
@@ -83,7 +84,8 @@ class Checker:
         self._fallbacks = Fallbacks(self._program)
         self._sharing = Sharing(contexts, self._below_context)
         self._compiling = Compiling(self._runner)
-        self._sealing = Sealing(Seals(isolation, self._runner.images), boxed, challenges)
+        dependencies = Dependencies(isolation, home)
+        self._sealing = Sealing(Seals(isolation, self._runner.images), boxed, challenges, dependencies)
         self._second_kernel = SecondKernel(boxed)
         self._forbidding = Forbidding(self._runner)
         self._filling = Filling(self._runner)

@@ -15,6 +15,7 @@ from farm_workers.checking.answers import asked
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import Challenges
 from farm_workers.checking.contexts import TIMES
+from farm_workers.checking.dependencies import Dependencies
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
 from farm_workers.checking.stages import Candidate, Compiled
 from farm_workers.images.image import ImageDied, NoImage
@@ -52,8 +53,11 @@ def _hole(fills: Fills, program: str) -> tuple[int, int]:
 class Sealing:
     """Has modules audited by processes that never ran the program; thread-safe."""
 
-    def __init__(self, seals: Seals, boxed: Boxed, challenges: Challenges) -> None:
+    def __init__(
+        self, seals: Seals, boxed: Boxed, challenges: Challenges, dependencies: Dependencies
+    ) -> None:
         self._seals, self._boxed, self._challenges = seals, boxed, challenges
+        self._dependencies = dependencies
 
     def sealed(self, compiled: Compiled, *, states: bool = False) -> Sealed:
         """Return the audit of a candidate's module, with the kernel's answer on the tier kernel.
@@ -104,6 +108,7 @@ class Sealing:
             hole=None if check.task.fills is None else _hole(check.task.fills, check.program),
             forbidden=() if candidate.bans is None else candidate.bans.constants,
             negates=0 if check.challenge is None else check.challenge.negates,
+            table=self._dependencies.of(question.environment),
         )
 
     def _parent(self, candidate: Candidate) -> bytes | None:

@@ -14,6 +14,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import BinaryIO
 
 from farm.documents import decoded
@@ -26,6 +27,7 @@ from farm.lean_text.positions import line_and_column
 from farm.log import logger
 from farm.task import Task
 from farm_workers.audit.answers import AnswersAsked
+from farm_workers.audit.dependencies import FAILED
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
 from farm_workers.box import once as box
@@ -100,12 +102,14 @@ class Sealable:
     hole: tuple[int, int] | None = None
     forbidden: Sequence[str] = ()
     negates: int = 0
+    table: Path | None = None
 
     @property
     def key(self) -> tuple[LeanEnvironment, Recipe]:
         """The environment and the recipe of the image whose fork seals the module."""
         header = self.stated[: header_end(self.stated)] + "\n"
-        return self.question.environment, Recipe(header=header, module=self.context)
+        table = self.table if self.context else None
+        return self.question.environment, Recipe(header=header, module=self.context, table=table)
 
     @property
     def ends(self) -> tuple[int, int] | None:
@@ -199,6 +203,8 @@ class Seals:
                 raise BoxFailed(run.box_error)
             with contextlib.suppress(ValueError):
                 facts = json.loads(run.stdout)
+                if FAILED in facts:
+                    raise BoxFailed(facts[FAILED])
                 texts = decoded(_Texts, facts).answers
                 return replace(_sealed(decoded(Audit, facts), written), texts=texts)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
@@ -223,6 +229,7 @@ class Seals:
             "states": sealable.states,
             "accounts": sealable.question.keeps_examples,
             "declared": sealable.declared,
+            "permits_library": sealable.question.environment.permits_library_sorries,
         }
         request = {"with_challenge": sealable.challenge is not None, "request": asked}
         with as_file(sealable.challenge or b"\0") as challenge, as_file(sealable.parent or b"\0") as parent:
@@ -243,7 +250,10 @@ class Seals:
         limits = replace(sealable.question.limits, output_kib=_ANSWER_KIB)
 
         def begun(image: Image) -> Fork:
-            return image.seal(request, limits, files, into.fileno() if into else None)
+            if sealable.table is None:
+                return image.seal(request, limits, files, into.fileno() if into else None)
+            with sealable.table.open("rb") as table:
+                return image.seal(request, limits, files, into.fileno() if into else None, table.fileno())
 
         cancelled = sealable.question.cancelled
         try:

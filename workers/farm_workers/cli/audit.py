@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from farm.documents import decoded
 from farm.errors import FarmError, UsageError
 from farm.judging.audit import Audit
 from farm_workers.audit import command
+from farm_workers.cli.library import STANDARD, Comparison, Library, LibraryAsked, known, write
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,7 +26,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def audit(
-    module: Annotated[Path, Argument(help="The compiled module, an .olean file.")],
+    modules: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[MODULE]...",
+            help="The compiled module, an .olean file; with --library, names of modules.",
+            show_default=False,
+        ),
+    ] = None,
     challenge: Annotated[
         Path | None, Option(help="The compiled statement with `sorry` as its proof.", show_default=False)
     ] = None,
@@ -35,13 +44,59 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    library: Annotated[
+        bool, Option("--library", help="Report the axioms and sorries below the declarations of modules.")
+    ] = False,
+    path: Annotated[
+        list[Path] | None,
+        Option(
+            help="With --library: a folder with compiled modules; those in the first are reported. "
+            "Repeatable. By default the folders of --environment.",
+            show_default=False,
+        ),
+    ] = None,
+    environment: Annotated[
+        str | None, Option(help="With --library: the Lean environment.", show_default=False)
+    ] = None,
+    baseline: Annotated[
+        Path | None, Option(help="With --library: the file to compare with.", show_default=False)
+    ] = None,
+    write_baseline: Annotated[
+        bool, Option("--write-baseline", help="Write the file of --baseline, and compare nothing.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        Option(
+            metavar="AXIOM",
+            help="With --library: an axiom that is no difference; by default, without a baseline, propext, "
+            "Classical.choice and Quot.sound. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Audit a compiled module as data against the challenge that it should prove.
+    """Audit a compiled module as data against the challenge that it should prove, or a whole library.
 
-    Neither file is run, and no Lean is needed. The exit status is 0 when nothing speaks against the module, 1
-    when something does.
+    No file is run, and no Lean is needed. The exit status is 0 when nothing speaks against the module, 1 when
+    something does. With --library it is 0 when no declaration differs from the baseline, 1 when some do.
     """
+    if library:
+        allowed = allow if allow is not None else ([] if baseline else list(STANDARD))
+        roots, own = _folders(path, environment)
+        asked = LibraryAsked(roots=roots, own=own, modules=modules or [], allowed=allowed)
+        _library(asked, baseline, writes=write_baseline, as_json=as_json)
+        return
+    if path or environment or baseline or write_baseline or allow:
+        raise UsageError(
+            "--path, --environment, --baseline, --write-baseline and --allow go with --library; add that"
+        )
+    _module(modules or [], challenge, target, as_json=as_json)
+
+
+def _module(modules: list[str], challenge: Path | None, target: str | None, *, as_json: bool) -> None:
+    if len(modules) != 1:
+        raise UsageError("give one compiled module, such as Proof.olean")
+    module = Path(modules[0])
     if challenge is None and target is None:
         raise UsageError("no theorem is named; give --target NAME or --challenge FILE")
     for file in filter(None, (module, challenge)):
@@ -57,6 +112,54 @@ def audit(
         _print(decoded(Audit, facts))
     if not facts["accepted"]:
         raise typer.Exit(1)
+
+
+def _folders(paths: list[Path] | None, environment: str | None) -> tuple[list[Path], list[Path]]:
+    """Return all folders with a library's modules, and those to report on. Raises UsageError."""
+    if paths and environment:
+        raise UsageError("--environment names folders as --path does; give one of the two")
+    for folder in paths or []:
+        if not folder.is_dir():
+            raise UsageError(f"{folder}: no such folder; give one with compiled modules")
+    if paths:
+        return paths, paths[:1]
+    from farm.settings import Settings
+    from farm_workers.environments.lean_environment import module_folders
+    from farm_workers.machine.opening import opened
+
+    settings = Settings.load()
+    with opened(settings) as machine:
+        machine.installed.require_any()
+        chosen = machine.installed.lean(environment or settings.environment)
+    return module_folders(chosen), list(map(Path, chosen.lean_path))
+
+
+def _library(asked: LibraryAsked, baseline: Path | None, *, writes: bool, as_json: bool) -> None:
+    if writes and baseline is None:
+        raise UsageError("--write-baseline writes the file that --baseline names; give --baseline FILE")
+    before = {} if baseline is None or writes else known(baseline)
+    library = Library.of(asked)
+    if writes and baseline is not None:
+        write(library, baseline)
+        typer.echo(f"{baseline}: {len(library.rests)} of {library.declarations} declarations", err=True)
+        return
+    found = library.compared(before)
+    if as_json:
+        print_json(**asdict(found))
+    else:
+        _print_library(found)
+    if found.differences:
+        raise typer.Exit(1)
+
+
+def _print_library(found: Comparison) -> None:
+    from farm.cli.terminal import visible
+
+    for each in found.differences:
+        typer.echo(visible(f"{each.name} ({each.module}): {each.rests.words}; before: {each.was.words}"))
+    for name in found.gone:
+        typer.echo(visible(f"{name}: rests on nothing any more, or is gone"), err=True)
+    typer.echo(f"{len(found.differences)} of {found.declarations} declarations differ")
 
 
 def _facts(words: list[str]) -> dict[str, object]:

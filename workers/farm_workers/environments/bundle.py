@@ -38,7 +38,7 @@ _LEVEL, _WINDOW = 3, 1 << 27
 #: The most members of a bundle; one with Mathlib has some 30 000.
 _MOST_MEMBERS = 1_000_000
 #: Keys of a table that mean the same everywhere.
-_CARRIED = ("options", "header", "headers", "audit")
+_CARRIED = ("options", "header", "headers", "audit", "library_sorries")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,9 +24,11 @@ from farm_workers.environments.toolchain import Toolchain, find, search_path
 
 _KEYS = frozenset(
     {"lean", "lean_path", "workspace", "options", "header", "headers", "toolchain", "visible"}
-    | {"checker", "checkers", "audit", "packages", "probes", "fits"}
+    | {"checker", "checkers", "audit", "packages", "probes", "fits", "library_sorries"}
 )
 
+#: The values of `library_sorries`: whether proofs may rest on declarations of the library with a sorry.
+_LIBRARY_SORRIES = {"refuse": False, "permit": True}
 #: The keys that name checkers: one, or a list.
 _CHECKERS = ("checker", "checkers")
 #: Stands in a checker's command for the file of an export.
@@ -75,6 +77,7 @@ class Parts:
     options: tuple[str, ...]
     lean_path: tuple[str, ...]
     checkers: tuple[KernelChecker, ...]
+    permits_library_sorries: bool = False
 
     @property
     def folders(self) -> list[Path]:
@@ -100,7 +103,8 @@ class Parts:
     def digest(self, contents: str) -> str:
         """Return the environment's digest, given that of the contents of its files."""
         own = [DIGEST_VERSION, self.toolchain.says, self.packages, *self.options, contents]
-        return digest.sha256([*own, *self._checker_words])
+        permits = ["\0library_sorries"] if self.permits_library_sorries else []
+        return digest.sha256([*own, *self._checker_words, *permits])
 
     @property
     def _checker_words(self) -> Iterator[str]:
@@ -135,6 +139,7 @@ class Table:
             options=tuple(self._texts("options")),
             lean_path=tuple(folders),
             checkers=self._checkers(),
+            permits_library_sorries=self._permits_library_sorries(),
         )
 
     def environment(self, home: Path) -> LeanEnvironment:
@@ -156,6 +161,7 @@ class Table:
             audited=self._audited(),
             fit=fits.load(home, identity, self._fits()),
             probes=self._probes(),
+            permits_library_sorries=parts.permits_library_sorries,
         )
 
     def _fits(self) -> str:
@@ -163,6 +169,12 @@ class Table:
         if path and not (Path(path).is_absolute() and Path(path).is_dir()):
             raise SettingsError(f"fits: {path} is not the absolute path of a folder; fix or remove it")
         return path
+
+    def _permits_library_sorries(self) -> bool:
+        value = self._text("library_sorries") or "refuse"
+        if value not in _LIBRARY_SORRIES:
+            raise SettingsError(f'library_sorries: must be "refuse" or "permit", not {value!r}')
+        return _LIBRARY_SORRIES[value]
 
     def _probes(self) -> str:
         path = self._text("probes") or ""

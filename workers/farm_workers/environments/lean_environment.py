@@ -15,7 +15,7 @@ from farm_workers.environments.links import reached
 #: The name of the environment that the farm brings along.
 EMBEDDED = "core"
 #: Bump when a change to how programs are run can change a verdict: it is part of every digest.
-DIGEST_VERSION = "2"
+DIGEST_VERSION = "3"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,8 @@ class LeanEnvironment:
     contents; equal on all machines. `toolchain` is for people. All `checkers` must accept a module on the
     tier kernel, and are asked in their order. `audited` is False if the table declares that the audit cannot
     read modules either. `fit` says how its Lean can be forked, None if nobody has tried. `probes` is a
-    manifest of lines that must be proved here, "" without one.
+    manifest of lines that must be proved here, "" without one. With `permits_library_sorries` proofs may rest
+    on declarations of its modules that contain a sorry.
     """
 
     name: str
@@ -64,6 +65,7 @@ class LeanEnvironment:
     audited: bool = True
     fit: Fit | None = None
     probes: str = ""
+    permits_library_sorries: bool = False
 
     def __hash__(self) -> int:
         """Return a hash that takes no time: each check looks up processes by its environment."""
@@ -116,6 +118,12 @@ class LeanEnvironment:
         """
         named = [own_folder(Path(self.lean[0])), *map(Path, self.lean_path), *map(Path, self.visible)]
         return reached(tuple(named), self.digest)
+
+
+def module_folders(environment: LeanEnvironment) -> list[Path]:
+    """Return the folders in which modules are looked up: the search path, then Lean's own library."""
+    own = Path(environment.lean[0]).parent.parent / "lib" / "lean"
+    return [*map(Path, environment.lean_path), *[own] * own.is_dir()]
 
 
 def environment_variables(environment: LeanEnvironment) -> dict[str, str]:

@@ -133,14 +133,21 @@ def confined_image(place: Surroundings, files: Sequence[int]) -> tuple[protocol.
     return (asked, socket_of(files[protocol.IMAGE])) if _enclosed(place, place.image_calls) else None
 
 
-def image_on_module(place: Surroundings, files: Sequence[int]) -> tuple[bytes, socket.socket] | None:
-    """Make this process an image that reads a module; return the module and its socket to the worker."""
+def image_on_module(
+    place: Surroundings, files: Sequence[int]
+) -> tuple[bytes, socket.socket, memoryview | None] | None:
+    """Make this process an image that reads a module.
+
+    Return the module, its socket to the worker and the table of dependencies.
+    """
     if at_the_gate(files, protocol.ON_MODULE, list) is None:
         return None
     launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # adopts processes that outlive its seals
     module = bytes(_mapped(files[protocol.MODULE]))
+    has_table = read(files[protocol.REQUEST])["with_table"]
+    table = _mapped(files[protocol.TABLE_OF_IMAGE]) if has_table else None
     take_descriptors(files, place.kept, files[protocol.IMAGE])
-    return module, socket_of(files[protocol.IMAGE])
+    return module, socket_of(files[protocol.IMAGE]), table
 
 
 def seal_in(
@@ -310,6 +317,7 @@ def _seal(
         module=_mapped(files[protocol.MODULE]),
         challenge=_mapped(files[protocol.CHALLENGE]) if asked.pop("with_challenge") else None,
         parent=_mapped(files[protocol.PARENT]) if asked.pop("with_parent") else None,
+        dependencies=_mapped(files[protocol.TABLE]) if asked.pop("with_table") else None,
         **asked.pop("request"),
     )
     if request.challenge is None:

@@ -135,17 +135,28 @@ class Image:
         return fork
 
     def seal(
-        self, request: Mapping[str, object], limits: Limits, files: Sequence[int], into: int | None = None
+        self,
+        request: Mapping[str, object],
+        limits: Limits,
+        files: Sequence[int],
+        into: int | None = None,
+        table: int | None = None,
     ) -> Fork:
         """Fork for a seal; `files` are a module, a challenge and, for an answer to a hole, its program's.
 
         Raises ImageGone and BoxFailed.
 
-        The sealed module is written to `into`, a file in memory, if it is given.
+        The sealed module is written to `into`, a file in memory, if it is given. `table` is the file with the
+        table of dependencies.
         """
-        request = {**request, "with_sealed": into is not None, "with_parent": len(files) > _WITHOUT_PARENT}
+        request = {
+            **request,
+            "with_sealed": into is not None,
+            "with_parent": len(files) > _WITHOUT_PARENT,
+            "with_table": table is not None,
+        }
         three = [*files, *files[:1]][: _WITHOUT_PARENT + 1]
-        files = [*three, files[0] if into is None else into]
+        files = [*three, *(files[0] if each is None else each for each in (into, table))]
         fork = Fork(self._send, protocol.SEAL, request, isolation=self.isolation, limits=limits, files=files)
         events.forked(self._name, "seal")
         return fork
@@ -160,9 +171,11 @@ class Image:
         """Fork an image that reads more. Raises ImageGone, NoImage and BoxFailed."""
         fork = partial(Fork, self._send, isolation=self.isolation)
         if not recipe.runs_code:
-            with as_file(recipe.module) as module:
-                files = [module, module, theirs.fileno()]
-                return fork(protocol.ON_MODULE, {}, limits=UNLIMITED, files=files)
+            with as_file(recipe.module) as module, contextlib.ExitStack() as opened:
+                table = opened.enter_context(recipe.table.open("rb")).fileno() if recipe.table else module
+                files = [module, table, theirs.fileno()]
+                has_table = {"with_table": recipe.table is not None}
+                return fork(protocol.ON_MODULE, has_table, limits=UNLIMITED, files=files)
         if self.isolation.namespaces is None:
             raise NoImage("without namespaces no image runs untrusted code")
         asked = {"context": recipe.context}

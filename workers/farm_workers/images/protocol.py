@@ -36,14 +36,15 @@ CELLS, SCOPES, WALLS, FOLDERS = "cells", "scopes", "walls", "folders"
 #: The descriptors of an order, in this order; those behind them are files by which a fork joins its control
 #: group.
 SOCKET, REQUEST, STDOUT, STDERR, FOLDER, RULES = range(6)
-#: For a seal, the module, the challenge, the module of a program with a hole and the file that the sealed
-#: module is written to stand where a check has its folder. The request says which of the last three are
-#: meant; any file may be in the place of another.
+#: For a seal, the module, the challenge, the module of a program with a hole, the file that the sealed module
+#: is written to and the table of dependencies stand where a check has its folder. The request says which of
+#: the last four are meant; any file may be in the place of another.
 #: A task, which only computes, has none of these. Behind the folder of a cell are Landlock's rules for it, or
-#: /dev/null. An image has its own socket to the worker behind those, or behind its module, which comes twice.
-MODULE, CHALLENGE, PARENT, SEALED = 4, 5, 6, 7
-IMAGE = 6
-FIRST_DOOR = {CHECK: 6, SEAL: 8, TASK: 4, ON_CONTEXT: 7, ON_MODULE: 7, SESSION: 7}
+#: /dev/null. An image has its own socket to the worker behind those, or behind its module and the table of
+#: dependencies.
+MODULE, CHALLENGE, PARENT, SEALED, TABLE = 4, 5, 6, 7, 8
+TABLE_OF_IMAGE, IMAGE = 5, 6
+FIRST_DOOR = {CHECK: 6, SEAL: 9, TASK: 4, ON_CONTEXT: 7, ON_MODULE: 7, SESSION: 7}
 
 #: The parts of its module that a check writes: all; the constants that the context does not declare; the
 #: same, and the context's own module.
@@ -82,6 +83,7 @@ class SealAsked(TypedDict, total=False):
     declared: Sequence[str] | None
     replay: bool
     negates: Sequence[int] | None
+    permits_library: bool
 
 
 class ReadAsked(TypedDict):
@@ -175,6 +177,7 @@ class Asked(TypedDict, total=False):
     with_sealed: bool
     with_challenge: bool
     with_parent: bool
+    with_table: bool
     request: SealAsked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,13 +12,14 @@ class Recipe:
 
     `header` is text of imports alone. `context` is a whole text that begins with it and is read to its end,
     which runs its author's code. `module` is the compiled form of such a text, which is read as data and goes
-    through the kernel. An image has one of the two, or neither; with one it is forked from that of its
-    header.
+    through the kernel; `table` is the file with the environment's table of dependencies. An image has one of
+    the two, or neither; with one it is forked from that of its header.
     """
 
     header: str = ""
     context: str = ""
     module: bytes = b""
+    table: Path | None = None
 
     @property
     def runs_code(self) -> bool:

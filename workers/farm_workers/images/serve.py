@@ -31,6 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from farm_workers.audit.dependencies import BadTable, NotInTable
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.binding.description import NotDescribed
 from farm_workers.binding.objects import LeanError
@@ -134,12 +135,12 @@ def _take_in(
     given = image_on_module(place, files)
     if given is None:
         return 1
-    module, worker = given
+    module, worker, table = given
     silence(1)
     frontend.begin()
     try:
-        above = taken_in(frontend.lean, kernel, module)
-    except (LeanError, KernelRefused, MalformedOlean, OSError) as error:
+        above = taken_in(frontend.lean, kernel, module, table)
+    except (LeanError, KernelRefused, MalformedOlean, BadTable, NotInTable, OSError) as error:
         give_up(worker, error)
     return _go_on(worker, place, lambda _, where, ordered: seal_in(frontend, compiler, above, where, ordered))
 

@@ -87,6 +87,7 @@ def installed(home: Path, file: Path | None, isolation: Isolation) -> Installed:
         checkers = [{command = ["/path/to/leanchecker", "{module}"], reads = "module"}]  # or several
         audit = false                     # modules of this Lean cannot be audited: lean only
         packages = "/lake-manifest.json"  # with lean_path: the manifest of the modules' workspace
+        library_sorries = "permit"        # proofs may rest on declarations of the library with a sorry
 
     A problem of one environment does not affect the others: `Installed.problems` has it, with file, key and
     remedy. Without the wheel that brings Lean there is no embedded environment. Raises SettingsError when the

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from farm_workers.audit.answers import AnswerRules, AnswersAsked, Given
 from farm_workers.audit.audit import STANDARD_AXIOMS, Rules, audit, audit_all, audit_statement
 from farm_workers.audit.declarations import Module
+from farm_workers.audit.dependencies import FAILED, BadTable, NotInTable, Table
 from farm_workers.audit.extensions import influences
 from farm_workers.audit.findings import (
     MOST_FINDINGS,
@@ -49,10 +50,11 @@ class SealRequest:
     demands on them, None if there are none. With `accounts` the module must hold all declarations of the
     program; `declared` lists them if Lean drops some from the module, and is None otherwise. For an answer to
     one hole of several, `parent` is the compiled program with all of them, `hole` the line and column of that
-    one, and a context above ends at `hole_below`. With `replay` the kernel checks the module. With `states`
-    there is no proof: the module is a challenge's own, and the facts are those of its statement. With
-    `negates`, a line and column, the challenge states the negation of the theorem whose text ends there. The
-    sealed module is written to the descriptor `into`.
+    one, and a context above ends at `hole_below`. With `replay` the kernel checks the module. `dependencies`
+    is the environment's table of dependencies; with `permits_library` a proof may rest on a sorry of the
+    imports. With `states` there is no proof: the module is a challenge's own, and the facts are those of its
+    statement. With `negates`, a line and column, the challenge states the negation of the theorem whose text
+    ends there. The sealed module is written to the descriptor `into`.
     """
 
     module: bytes | memoryview
@@ -76,6 +78,8 @@ class SealRequest:
     replay: bool = True
     states: bool = False
     negates: Sequence[int] | None = None
+    dependencies: memoryview | None = None
+    permits_library: bool = False
     into: int | None = None
     budget: int = BUDGET
 
@@ -91,6 +95,8 @@ def seal(
     facts: dict[str, object] = {"module_sha256": hashlib.sha256(request.module).hexdigest()}
     try:
         return facts | _sealed(lean, kernel, request, asks)
+    except (BadTable, NotInTable) as error:
+        return facts | {FAILED: str(error)}
     except MalformedOlean as error:
         return facts | malformed(error).facts()
     except MemoryError:
@@ -107,7 +113,7 @@ def _sealed(
         rebuilt = rebuild(lean, module, ModuleImage(lean, base, memory), native=request.native)
         sealed = Module(Olean(rebuilt.file, request.budget, rebuilt.image.placed()))
         facts: dict[str, object] = {"sealed_sha256": hashlib.sha256(rebuilt.file).hexdigest()}
-        rules = _rules(lean, kernel, request, rebuilt)
+        rules = _rules(lean, kernel, request, rebuilt, module)
         challenge = None if request.challenge is None else Module(Olean(request.challenge, request.budget))
         findings = _examined(sealed, module, challenge, request, rules, rebuilt)
         findings, replay, told = _replayed(lean, kernel, request, rebuilt, findings, challenge, rules, asks)
@@ -189,17 +195,21 @@ def _replayed(
     return _with(findings, more if findings.accepted else []), replay, told
 
 
-def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt) -> Rules:
+def _rules(lean: Lean, kernel: Kernel, request: SealRequest, rebuilt: Rebuilt, module: Module) -> Rules:
     imported = Imported(lean, kernel.environment, rebuilt)
+    imports = [each.module for each in module.imports]
+    table = None if request.dependencies is None else Table(request.dependencies, imports)
     return Rules(
         allowed_axioms=frozenset(map(parsed, request.axioms)),
         native=request.native,
         evaluates=True,
         is_imported=imported.has,
         is_imported_axiom=imported.is_axiom,
+        dependencies=None if table is None else table.below,
+        permits_library=request.permits_library,
         left_out={**kernel.left_out, **rebuilt.left_out},
         mentioned=rebuilt.mentioned,
-        above=kernel.axioms,
+        above=kernel.below,
         above_has_sorry=kernel.has_sorry,
         above_admitted=kernel.admitted,
         parts_from=_place(request.parts_from),
