@@ -210,6 +210,17 @@ SCOPES = {
     ),
     "one that is exported": (f"{FALSE_B}export B (t)\n", PLAIN, "exact fun h => h"),
     "one in a namespace around": (f"{FALSE_B.replace('B', 'A')}namespace A.C\n", PLAIN, "exact fun h => h"),
+    "one universe of many": (
+        "def P.{u} : Prop := ∀ (α : Type u) (a b : α), a = b\nmacro_rules | `(type_of% $_) => `(P.{0})\n",
+        "theorem t.{u} : P.{u} := by",
+        "intro h\nexact Nat.noConfusion (h Nat 0 1)",
+    ),
+    "two universes that are one": (
+        "def P.{u, v} : Prop := ∀ (α : Type u) (β : Type v), α → β\nuniverse w\n"
+        "macro_rules | `(type_of% $_) => `(P.{w, w})\n",
+        "theorem t.{u, v} : P.{u, v} := by",
+        "intro h\nexact nomatch h PUnit PEmpty PUnit.unit",
+    ),
     "a theorem above": ("theorem t' : False := sorry\n", PLAIN, "exact fun h => h"),
 }
 
