@@ -524,15 +524,17 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
 
     A constant of the challenge belongs to the statement if all its dependencies do. For the target, and for
     the parts that are to be proved with it, only the type belongs to the statement; the proof may repeat
-    parts of that type, and then rests on their sorries. Return the constants that rest on a sorry of theirs.
+    parts of that type, and then rests on their sorries. An answer may not, but its type can have one, too.
+    Return the constants that rest on a sorry of theirs.
     """
     is_allowed, admitted = SORRY in case.rules.allowed_axioms, set[Name]()
     reach.statement_has_sorry = not is_allowed and case.rules.above_has_sorry and case.pair is not None
-    asked = set[Name]() if case.pair is None else {target, *case.pair.parts}
+    given = frozenset[Name]() if case.pair is None else case.pair.given
+    asked = set[Name]() if case.pair is None else {target, *case.pair.parts, *given}
     for name, constant in _admitted(case):
         is_stated = case.pair is not None and name not in asked and case.pair.is_same(name)
         holds = admitted_by(case.reading, constant) if name in asked else Admitted.MORE
-        is_proved = holds is not Admitted.MORE
+        is_proved = holds is Admitted.NOTHING or (holds is Admitted.STATED and name not in given)
         admitted |= set() if holds is Admitted.NOTHING else {name}
         if is_allowed:
             continue
