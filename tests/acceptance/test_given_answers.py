@@ -284,6 +284,14 @@ def test_a_part_is_no_place_for_an_answer_that_the_task_forbids(
         assert judge(reported(checker, core, statement, program, Task(answers=False))).reason == reason
 
 
+def test_a_sorry_in_the_type_of_an_answer_is_the_datasets(checker: Checker, core: LeanEnvironment) -> None:
+    above = "def F (_ : Nat) : Type := Nat\nabbrev sol : F (sorry) := "
+    below = "\ntheorem t : sol = sol := "
+    for value, reason in (("(5 : Nat)", "ok"), ("(sorry : Nat × Nat).1", "has_sorry")):
+        report = reported(checker, core, f"{above}sorry{below}by", f"{above}{value}{below}rfl", Task())
+        assert judge(report).reason == reason, judge(report).detail
+
+
 def test_what_the_type_of_an_answer_speaks_of_is_the_datasets(
     checker: Checker, core: LeanEnvironment
 ) -> None:

@@ -114,6 +114,25 @@ def test_a_disproof_by_a_sorry_of_the_statement_is_none(checker: Checker, core: 
     assert judge(checked(checker, core, honest, refuted, task="disprove")).reason == "disproved"
 
 
+def test_a_part_by_a_sorry_of_its_statement_counts_as_no_part(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    last = "theorem b : 2 = 3 := by"
+    for part, proof, standing in (
+        ("(h : (sorry : False) = sorry) : 1 = 2", "absurd (sorry : False) id", "rests_on_open"),
+        ("(h : (sorry : False) = sorry) : 1 = 1", "rfl", "proved"),
+        ("(h : lemma_ = lemma_) : 1 = 2", "lemma_", "rests_on_open"),
+        ("(h : lemma_ = lemma_) : 1 = 1", "rfl", "proved"),
+    ):
+        lemma = LEMMA.partition("\n")[0]
+        program = f"{HEADER}{lemma}\ntheorem a {part} := {proof}\ntheorem b : 2 = 3 := sorry\n"
+        statement = f"{lemma}\ntheorem a {part} := by sorry\n{last}"
+        report = checked(checker, core, statement, "", predicted_proof=program, permit_sorry=["b"])
+        assert judge(report).reason == "partial", judge(report).detail
+        standings = {each.name: each.verdict for each in (report.audit and report.audit.parts) or ()}
+        assert (standings["a"], standings["b"]) == (standing, "open")
+
+
 def test_a_part_that_may_stay_open_is_no_place_for_an_axiom(checker: Checker, core: LeanEnvironment) -> None:
     statement = "theorem a : 1 = 2 := by sorry\ntheorem b : 2 = 2 := by"
     for above, reason, standing in (

@@ -6,7 +6,7 @@ kernel. The audit looks at names, statements, axioms and kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from farm_workers.audit.admitted import Admitted, admitted_by, is_open_value
@@ -583,16 +583,19 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
     """Find all admitted constants, and separate those that the statement itself leaves open.
 
     A constant of the challenge belongs to the statement if all its dependencies do. For the target, and for
-    the parts that are to be proved with it, only the type belongs to the statement; the proof may repeat
-    parts of that type, and then rests on their sorries. Return the constants that rest on a sorry of theirs.
+    other parts of the statement, only the type belongs to the statement; the proof may repeat
+    parts of that type, and then rests on their sorries. An answer may not, but its type can have one, too.
+    Return the constants that rest on a sorry of theirs.
     """
     is_allowed, admitted = SORRY in case.rules.allowed_axioms, set[Name]()
     reach.statement_has_sorry = not is_allowed and case.rules.above_has_sorry and case.pair is not None
-    asked = set[Name]() if case.pair is None else {target, *case.pair.parts}
-    for name, constant in _admitted(case):
+    given = frozenset[Name]() if case.pair is None else case.pair.given
+    found_there = list(_admitted(case))
+    asked = {target, *given, *_parts_among(case, found_there)} if case.pair else set[Name]()
+    for name, constant in found_there:
         is_stated = case.pair is not None and name not in asked and case.pair.is_same(name)
         holds = admitted_by(case.reading, constant) if name in asked else Admitted.MORE
-        is_proved = holds is not Admitted.MORE
+        is_proved = holds is Admitted.NOTHING or (holds is Admitted.STATED and name not in given)
         admitted |= set() if holds is Admitted.NOTHING else {name}
         if is_allowed:
             continue
@@ -606,6 +609,21 @@ def _judge_sorry(case: _Case, target: Name | None, reach: _Reach) -> set[Name]:
                 found(Word.HAS_SORRY, name, "{} contains a sorry: it is admitted, not proved.")
             )
     return admitted
+
+
+def _parts_among(case: _Case, admitted: Sequence[tuple[Name, Constant]]) -> Iterator[Name]:
+    """Yield those of some constants that are theorems which the challenge states and leaves open."""
+    if case.pair is None or not admitted:
+        return
+    left = {*left_open(case.pair.challenge)}
+    for name, constant in admitted:
+        differences = list[ModuleFinding]()
+        if name in case.pair.parts:
+            yield name
+        elif name in left and constant.kind is ConstantKind.THEOREM:
+            compare(case.pair, constant, name, differences)
+            if not differences and not case.pair.is_same(name):
+                yield name
 
 
 def _open_below(case: _Case, target: Name | None, reached: set[Name], admitted: set[Name]) -> set[Name]:

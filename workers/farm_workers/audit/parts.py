@@ -5,11 +5,11 @@ It only adds to an audit: no finding and no verdict of a line depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from farm_workers.audit.admitted import Admitted, admitted_by
+from farm_workers.audit.admitted import Admitted, admitted_by, is_open_value
 from farm_workers.audit.audit import Rules, parts_below, target_of
 from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Module, Safety
@@ -20,7 +20,7 @@ from farm_workers.audit.olean import MalformedOlean, Name
 from farm_workers.audit.rests import Rests, Source, with_sorry
 from farm_workers.audit.standing import MOST_BESIDE, Declared, Part, Standing, Standings, listed
 from farm_workers.audit.statement import StatementComparison, compare
-from farm_workers.audit.terms import Reading, Terms
+from farm_workers.audit.terms import Reading, Terms, body_of
 
 #: The findings beside which other declarations of a module may be proved.
 _APART = frozenset(
@@ -83,11 +83,12 @@ def _places(module: Module) -> Mapping[Name, tuple[int, int]]:
 class _Look:
     """A module, and the open constants and axioms below each of its constants.
 
-    `open` are its constants with a sorry, `stated` those of the dataset, and `faulty` the constants against
-    which there is a finding besides a sorry.
+    `modules` are the module and that of a context above it. `open` are its constants with a sorry, `stated`
+    those of the dataset, and `faulty` the constants against which there is a finding besides a sorry.
     """
 
     module: Module
+    modules: Sequence[Module]
     pair: StatementComparison | None
     reading: Reading
     rests: Rests
@@ -106,6 +107,7 @@ class _Look:
         sources = _Sources(module, pair, rules, frozenset(findings.believed), opened)
         return cls(
             module=module,
+            modules=[module, *([] if rules.context is None else [rules.context])],
             pair=pair,
             reading=reading,
             rests=Rests(module, sources.of),
@@ -137,12 +139,25 @@ class _Look:
         if constant.kind is ConstantKind.AXIOM:
             return Part(name=name, by=by, verdict=Standing.AXIOM)
         below, more = self.rests.open_below(by)
-        # The statement's own sorries, and no others that its type reaches by way of the submission's proofs.
-        stated = self.stated.intersection(self.rests.open_below(constant.type)[0]) | {by}
+        holds = admitted_by(self.reading, constant) if by in self.open else Admitted.NOTHING
+        stated = self._stated_by(constant) | {by}
         rests_on = [each for each in below if each not in stated]
-        contains = by in self.open and admitted_by(self.reading, constant) is Admitted.MORE
-        verdict = self._standing(by, is_open=more or bool(rests_on), contains=contains)
+        rests_on += [by] if holds is Admitted.STATED else []
+        is_open = more or bool(rests_on)
+        verdict = self._standing(by, is_open=is_open, contains=holds is Admitted.MORE)
         return Part(name=name, by=by, verdict=verdict, rests_on=rests_on[:MOST_BESIDE])
+
+    def _stated_by(self, constant: Constant) -> set[Name]:
+        """Return the dataset's open constants of which a theorem's type speaks and its proof may, too.
+
+        Those are values, and whatever the proof does not reach. The type may reach others by way of the
+        submission's proofs.
+        """
+        stated = self.stated.intersection(self.rests.open_below(constant.type)[0])
+        if not stated or constant.value is None:
+            return stated
+        used = set(self.rests.open_below(body_of(self.module.olean, constant.value))[0])
+        return {each for each in stated if each not in used or is_open_value(self.modules, each)}
 
     def _standing(self, name: Name, *, is_open: bool, contains: bool) -> Standing:
         kind = self.module.kind(name)
