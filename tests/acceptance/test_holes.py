@@ -338,6 +338,8 @@ def test_holes_below_a_context_and_without_a_statement_are_filled(
         assert judge(checker.check(check_of(entry, LIMITS, Assurance()), core)).outcome is Outcome.PARTIAL
         wrong = replace(entry, generation="exact absurd h sorry")
         assert judge(checker.check(check_of(wrong, LIMITS, Assurance()), core)).outcome is Outcome.REJECTED
+    unforked = replace(core, digest="unforked", lean=(*core.lean, "-M4096"))
+    assert judge(checker.check(check_of(entry, LIMITS, Assurance()), unforked)).outcome is Outcome.PARTIAL
     bare = holes(checker, core, f"{HEADER}{STATEMENT}\n{DRAFT}\n")[0]
     assert answered(checker, core, bare, "exact h", statement="").outcome is Outcome.PARTIAL
     assert answered(checker, core, bare, "exact absurd h sorry", statement="").outcome is Outcome.REJECTED

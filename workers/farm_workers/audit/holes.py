@@ -74,7 +74,7 @@ def judge_hole(
 ) -> Iterator[ModuleFinding]:
     """Yield the findings against a module that fills the hole of its parent at a line and column.
 
-    Declarations above the line and column `below` are not compared: a shared context is another module.
+    Declarations above the line and column `below` may be missing: a shared context is another module.
     `written` is the module as Lean wrote it, if the submission is a rebuilt one, which has no places of
     declarations. Axioms of its own must be `believed`: the seal evaluates their terms. Raises
     `MalformedOlean`.
@@ -84,13 +84,10 @@ def judge_hole(
         submission, parent, Reading(submission.olean, terms), Reading(parent.olean, terms), hole
     )
     places = parent.ends()
-    for name in parent.names:
-        place = _place_above(places, name)
-        if not _stands_around(parent, name, places, place, below):
-            continue
+    for name in filter(lambda name: _is_fixed(parent, name, places), parent.names):
         if name in submission.names:
             pair.todo.append((name, name))
-        elif place is not None or below == _NOWHERE:
+        elif (_place_above(places, name) or _NOWHERE) > below or below == _NOWHERE:
             yield found(Word.TARGET_MISSING, name, _REMOVES)
     while pair.todo:
         yield from _compared(pair, *pair.todo.pop())
@@ -100,15 +97,9 @@ def judge_hole(
         yield found(Word.STATEMENT_MISMATCH, None, "The hole is not in the module as it is in its program.")
 
 
-def _stands_around(
-    parent: Module,
-    name: Name,
-    places: dict[Name, tuple[int, int]],
-    place: tuple[int, int] | None,
-    below: tuple[int, int],
-) -> bool:
-    """Return whether the module of an answer must have a constant of the parent under its name."""
-    if (name not in places and _is_made(name)) or (place is not None and place <= below):
+def _is_fixed(parent: Module, name: Name, places: Collection[Name]) -> bool:
+    """Return whether a constant of the parent must have the same name in the module of an answer."""
+    if name not in places and _is_made(name):
         return False
     # A seal leaves unsafe and partial constants out: no proof rests on them.
     constant = parent.constant(name)
@@ -159,13 +150,14 @@ def _compared(pair: _Comparison, our_name: Name, their_name: Name) -> Iterator[M
         yield found(Word.STATEMENT_MISMATCH, our_name, _CHANGES)
         return
     pairs = list(zip(ours.expressions(), theirs.expressions(), strict=True))
+    walk = _Walk(pair)
+    walk.compare(*pairs[0], is_due=False)  # a type may be in any universe
     if _is_lemma(ours, their_name) and not mentions(pair.theirs, theirs.expressions(), SORRY):
-        pairs = pairs[:1]  # Lean takes any lemma with the type, whatever its proof
+        pairs = []  # Lean takes any lemma with the type, whatever its proof
     else:
         pair.walked.add(our_name)
-    walk = _Walk(pair)
-    for our_place, their_place in pairs:
-        walk.compare(our_place, their_place)
+    for our_place, their_place in pairs[1:]:
+        walk.compare(our_place, their_place, is_due=True)
     pair.is_faulty |= walk.has_sorry or walk.differs or walk.is_untyped
     if walk.has_sorry:
         yield found(Word.HAS_SORRY, our_name, _OPEN)
@@ -222,9 +214,9 @@ class _Walk:
         self._todo: list[tuple[int, int, bool]] = []
         self.differs = self.has_sorry = self.is_untyped = False
 
-    def compare(self, ours: int, theirs: int) -> None:
-        """Compare two expressions whose type is due, and note their differences."""
-        self._todo.append((ours, theirs, True))
+    def compare(self, ours: int, theirs: int, *, is_due: bool) -> None:
+        """Compare two expressions, and note their differences."""
+        self._todo.append((ours, theirs, is_due))
         while self._todo and not self.differs:
             mine, other, is_due = self._todo.pop()
             step = _bare(self._pair.ours, mine), _bare(self._pair.theirs, other), is_due

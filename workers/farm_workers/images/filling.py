@@ -2,8 +2,8 @@
 
 The commands above the hole are elaborated, so that their notations are known. Lean's parser then reads the
 hole's own command twice, as it is in the draft and with the answer. Both trees have to agree in all but the
-place of the hole, where the answer has to be all that the farm wrote there: a sequence of tactics in
-parentheses. An answer that closes what stands around it, or leaves something open, has another tree.
+place of the hole, where the answer has to be all that the farm wrote there: a sequence of tactics, or a term,
+in parentheses. An answer that closes what stands around it, or leaves something open, has another tree.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from farm_workers.images.protocol import BREAKS_OUT, FITS, NO_HOLE, UNREADABLE, 
 from farm_workers.images.reading import normal
 from farm_workers.images.syntax import NODE, kind_of, span
 
-#: Tactics in parentheses, in each of Lean's languages of tactics; and a term in parentheses.
-_TACTICS = frozenset(f"Lean.Parser.Tactic.{each}" for each in ("paren", "Conv.paren", "Grind.paren"))
-_TERM, _BY = "Lean.Parser.Term.paren", "Lean.Parser.Term.byTactic"
+#: A term in parentheses, and a sequence of tactics, in each of Lean's languages of tactics.
+_IN_PARENTHESES = frozenset(
+    f"Lean.Parser.{each}.paren" for each in ("Term", "Tactic", "Tactic.Conv", "Tactic.Grind")
+)
 
 
 def filling_in(frontend: Frontend, asked: FillAsked) -> dict[str, object]:
@@ -130,11 +131,7 @@ class _Filling:
             return False
         if span(self._lean, draft) != hole or span(self._lean, filled) != answer:
             return False
-        kind, parts = kind_of(filled), elements(field(filled, 2))
-        if kind in _TACTICS:
-            return True
-        term = parts[1] if kind == _TERM else 1
-        return not term & 1 and tag(term) == NODE and kind_of(term) == _BY
+        return kind_of(filled) in _IN_PARENTHESES
 
     # Lean's values
 
