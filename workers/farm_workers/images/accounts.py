@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from farm_workers.binding import table
 from farm_workers.binding.objects import NOTHING, LeanError, dotted, elements, field, shared, tag
-from farm_workers.images.examples import Examples
+from farm_workers.images.examples import CONSTANT, Examples
 from farm_workers.images.frontend import Frontend
 from farm_workers.images.goals import Goals
 from farm_workers.images.syntax import IDENTIFIER, NODE, Kinds, kind_of, span
@@ -32,6 +32,8 @@ _CATCHES = "Lean.guardMsgsCmd"
 _SKIPPED = frozenset(f"{_COMMAND}{each}" for each in ("macro", "macro_rules", "deriving"))
 #: Quotations of commands; one of the second kind begins with the name of a category.
 _QUOTED, _QUOTED_AS, _AS_COMMAND = f"{_COMMAND}quot", "Lean.Parser.Term.dynamicQuot", "command"
+#: The type of macros: they cannot catch errors.
+_MACRO = "Lean.Macro"
 #: A node that only holds others.
 _GROUP = "null"
 #: The extension with the places of declarations, and the part of a name that no constant has.
@@ -49,6 +51,10 @@ _CODE = (
 )
 _NO_TRACE = (
     "This command, whose syntax the program defines, declares nothing: remove it, or give the program a "
+    "statement."
+)
+_OWN_CODE = (
+    "The program's own code elaborates this command, and may drop errors: use a macro, or give the program a "
     "statement."
 )
 _UNKNOWN = (
@@ -102,10 +108,13 @@ class Accounts:
         written = [each for command in commands for each in self._declared(command)]
         self._require(dict.fromkeys(written, 1))
         covered = [*(each.span for each in written), *self._skipped]
-        made = (each for each in self._examples.commands if not _is_in(self._span(each), covered))
+        elaborated = self._examples.commands
+        made = (each for each, _ in elaborated if not _is_in(self._span(each), covered))
         self._require(Counter(each for command in made for each in self._declared(command)))
         for command in commands:
             self._require_trace(command)
+        for own in filter(self._is_own_code, {elaborator for _, elaborator in elaborated}):
+            self._fault(next(command for command, by in elaborated if by == own), _OWN_CODE)
         unique = dict.fromkeys(sorted(self._faults, key=lambda each: (each.place, each.sentence)))
         return list(unique)[:_MOST_FAULTS]
 
@@ -162,6 +171,17 @@ class Accounts:
             start <= each < end for each in self._examples.starts
         ):
             self._fault(command, _NO_TRACE)
+
+    def _is_own_code(self, elaborator: int) -> bool:
+        """Return whether a command was elaborated by code of the program that is no macro.
+
+        Lean's attributes tell macros and elaborators apart by the name of the type.
+        """
+        found = self._lean.call(table.FIND, shared(self._last), shared(elaborator))
+        if found == NOTHING or self._has(self._first, elaborator):
+            return False
+        type_ = field(field(field(field(found, 0), 0), 0), 2)
+        return tag(type_) != CONSTANT or dotted(field(type_, 0)) != _MACRO
 
     def _placed(self) -> defaultdict[Span, list[str]]:
         """Return the names of the program's constants by the bytes of their texts."""

@@ -32,7 +32,7 @@ from farm_workers.binding.objects import (
 from farm_workers.images.frontend import Frontend
 
 #: The number of the constructor `const` of `Lean.Expr`.
-_CONSTANT = 4
+CONSTANT = 4
 #: Constructors of `Lean.ConstantInfo`; how many pointers each has besides its `ConstantVal`, the first of
 #: which is its value but for an axiom.
 _AXIOM, _DEFINITION, _THEOREM, _OPAQUE = range(4)
@@ -40,6 +40,7 @@ _POINTERS = {_AXIOM: 0, _DEFINITION: 3, _THEOREM: 2, _OPAQUE: 2}
 #: The place of the value in a definition, a theorem or an opaque constant.
 _VALUE = 1
 _EXAMPLE = "_example"
+_OF_COMMANDS = table.INFO_SYNTAX, table.ELABORATOR
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,8 @@ class Examples:
     """Reads the trees of the last program that the frontend elaborated.
 
     `last` is the kernel's view of its environment. After `constants`, `roots` are the syntax of each command
-    of the text, and `commands` that of all commands which Lean elaborated, also of those that macros made.
+    of the text, and `commands` that of all commands which Lean elaborated, also of those that macros made,
+    each with the name of the macro or elaborator that Lean called for it.
     """
 
     def __init__(self, frontend: Frontend, program: str, moved: Sequence[int]) -> None:
@@ -67,7 +69,8 @@ class Examples:
         self._found: dict[tuple[int, str], _Declared] = {}
         self._names: set[str] = set()
         self._moved_from, self._moved_by = moved
-        self.commands, self.roots, self._is_root = list[int](), list[int](), False
+        self.commands, self.roots = list[tuple[int, int]](), list[int]()
+        self._is_root = False
 
     @property
     def starts(self) -> Counter[int]:
@@ -87,11 +90,12 @@ class Examples:
         """Note a command, and a node that declares a constant which the last environment does not have."""
         lean = self._lean
         if number_of(info) == lean.number(table.IS_COMMAND):
-            self.commands.append(lean.get(table.INFO_SYNTAX, field(info, 0)))
-            self.roots += self.commands[-1:] if self._is_root else []
+            syntax, elaborator = (lean.get(each, field(info, 0)) for each in _OF_COMMANDS)
+            self.commands.append((syntax, elaborator))
+            self.roots += [syntax] if self._is_root else []
         elif number_of(info) == lean.number(table.IS_TERM):
             inner = field(info, 0)  # most are no binders
-            if lean.get(table.IS_BINDER, inner) and tag(term := lean.get(table.TERM, inner)) == _CONSTANT:
+            if lean.get(table.IS_BINDER, inner) and tag(term := lean.get(table.TERM, inner)) == CONSTANT:
                 environment = lean.get(table.CONTEXT_ENVIRONMENT, lean.get(table.COMMAND_CONTEXT, context))
                 syntax = lean.get(table.INFO_SYNTAX, lean.get(table.TERM_INFO, inner))
                 self._note(field(term, 0), environment, syntax)
@@ -224,7 +228,7 @@ class _Renaming:
 
     def _replaced(self, term: int) -> int:
         """Return Lean's replacement for a term: an `Option Expr`."""
-        new = self._names.get(dotted(field(term, 0))) if tag(term) == _CONSTANT else None
+        new = self._names.get(dotted(field(term, 0))) if tag(term) == CONSTANT else None
         if new is None:
             return NOTHING
         made = self._lean.runtime(table.CONST)(shared(new), shared(field(term, 1)))
