@@ -39,6 +39,7 @@ STATE = WorkerState(
     leases=3,
     is_healthy=True,
     is_broker_up=False,
+    is_database_up=True,
     images=[("core", 100), ("core", 50), ("mathlib", 7)],
 )
 

@@ -25,7 +25,11 @@ class LeaseGrace:
         self._last = now
 
     @property
+    def is_answering(self) -> bool:
+        """Whether the last answer is no longer ago than the gap."""
+        return time.monotonic() - self._last <= self._gap_seconds
+
+    @property
     def seconds(self) -> float:
         """The seconds since the first answer after the last gap."""
-        now = time.monotonic()
-        return 0.0 if now - self._last > self._gap_seconds else now - self._since
+        return time.monotonic() - self._since if self.is_answering else 0.0

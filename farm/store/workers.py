@@ -14,8 +14,9 @@ from sqlalchemy import Engine
 from farm.store.environments import STARTING, Pending, Served
 from farm.store.postgres import UNHURRIED, single
 
-#: A killed worker's row is deleted after this number of its leases, but not before this number of seconds.
-_FORGOTTEN_LEASES, _FORGOTTEN_SECONDS = 5, 60.0
+#: The row of a worker that fell silent without a farewell is deleted after this number of its leases, but not
+#: before this number of seconds: it may be cut off from PostgreSQL.
+_FORGOTTEN_LEASES, _FORGOTTEN_SECONDS = 5, 3600.0
 
 
 class State(StrEnum):

@@ -126,19 +126,22 @@ def test_a_silent_worker_is_shown_until_it_is_forgotten(database: Engine, worker
     (found,) = workers.all()
     assert found.is_silent
     assert not found.takes("core", "kernel")
-    silence(database, 5 * SIGN.lease_seconds + 1)
+    silence(database, 3601)
     assert workers.all() == []  # whether or not a worker is there to remove it
     workers.forget()
     with database.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM workers")) == 0
 
 
-def test_a_worker_with_a_short_lease_is_shown_for_a_minute(database: Engine, workers: Workers) -> None:
+def test_a_worker_that_said_no_farewell_is_shown_as_silent_for_an_hour_or_five_leases(
+    database: Engine, workers: Workers
+) -> None:
     workers.say(replace(SIGN, lease_seconds=1.0))
-    silence(database, 50)
-    assert [each.is_silent for each in workers.all()] == [True]
-    silence(database, 61)
-    assert workers.all() == []
+    workers.say(replace(SIGN, name="node:2", lease_seconds=1000.0))
+    for seconds, shown in ((3500, ["node:1", "node:2"]), (3601, ["node:2"]), (5001, [])):
+        silence(database, seconds)
+        workers.forget()
+        assert [each.name for each in workers.all() if each.is_silent] == shown
 
 
 def test_a_silent_worker_is_forgotten_when_it_was_begun_anew(database: Engine, workers: Workers) -> None:

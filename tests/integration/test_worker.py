@@ -1088,16 +1088,22 @@ def test_a_worker_whose_postgresql_is_away_is_silent_then_and_nothing_else(
     with away(database) as (server, engine), new_context(engine, core, checker, lease_seconds=1.0) as context:
         heartbeat = Heartbeat(context, app, work)
         heartbeat.heartbeat()
+        assert heartbeat.is_database_up
         run_id = loaded(context, tmp_path, PROVED, WRONG)
         server.unlink()
         engine.dispose()
         with pytest.raises(ServerDown):
             heartbeat.heartbeat()
         eventually(lambda: workers.all()[0].is_silent)
+        eventually(lambda: not heartbeat.is_database_up)
+        asking = threading.Thread(target=work, args=(context,))
+        asking.start()
+        eventually(lambda: (context.threads.busy, context.threads.at_work) == (1, 0))
         server.symlink_to(str(database.url.query["host"]))
         heartbeat.heartbeat()
+        assert heartbeat.is_database_up
         assert not workers.all()[0].is_silent
-        work(context)
+        asking.join()
         recorded(context)
     assert queries.tally(run_id).statuses == {"done": 2}
 

@@ -200,6 +200,10 @@ def test_a_worker_is_alive_from_the_start_and_ready_only_while_it_takes_checks(u
     assert (status, said["detail"][:22]) == (503, "the worker is starting")
     events.watch(lambda: STATE)
     assert _health(url, "ready") == (200, {"status": "ok"})
+    events.watch(lambda: replace(STATE, is_database_up=False))
+    status, said = _health(url, "ready")
+    assert (status, said["detail"][:36]) == (503, "the worker cannot reach PostgreSQL, ")
+    assert value(url, "farm_worker_database_up") == 0
     events.watch(lambda: replace(STATE, is_healthy=False))
     status, said = _health(url, "ready")
     assert (status, said["detail"][:23]) == (503, "the worker is unhealthy")

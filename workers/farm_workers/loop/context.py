@@ -35,6 +35,7 @@ class Threads:
         self.size = size
         self.busy = 0
         self.stopping = False
+        self._asking = 0
         self._lock = threading.Lock()
         self._queue: deque[threading.Event] = deque()
         self._own: list[threading.Thread] = []
@@ -53,6 +54,22 @@ class Threads:
         finally:
             if has_place:
                 self._release()
+
+    @contextmanager
+    def ask(self) -> Iterator[None]:
+        """Count the slot of this thread as idle inside the block, in which it asks PostgreSQL for a check."""
+        with self._lock:
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+    @property
+    def at_work(self) -> int:
+        """The number of occupied slots whose threads do not wait for PostgreSQL."""
+        return max(0, self.busy - self._asking)
 
     @contextmanager
     def take_turn(self) -> Iterator[None]:

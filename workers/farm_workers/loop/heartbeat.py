@@ -61,6 +61,7 @@ class Heartbeat:
         self._called_at: float | None = None
         self._presence, self._memory = Presence(context), Memory()
         self._grace = LeaseGrace(gap_seconds=context.lease_seconds / 2)
+        self._is_refused = False
         self._threads = [
             threading.Thread(target=self._repeat, args=(step, pause), name=step.__name__, daemon=True)
             for step, pause in ((self.keep, self._pause), (self.wake, self._wait_for_call))
@@ -74,13 +75,22 @@ class Heartbeat:
             # Checks that end within a second are not noted: the write would slow small checks down.
             if begun := context.leases.begun(seconds=LOOK_SECONDS):
                 context.store.begun(begun)
-            self._grace.answered()
+            self._answered()
         self._give_back_unbegun()
         if time.monotonic() - self._beaten_at >= self._beat_seconds:
             self.heartbeat()
         if self._is_cut_off and time.monotonic() >= self._poll_at:
             self._poll_at = time.monotonic() + random.uniform(*POLL_SECONDS)  # noqa: S311 # no secret
             self.poll()
+
+    @property
+    def is_database_up(self) -> bool:
+        """Whether PostgreSQL answered the last request, and within half a lease."""
+        return self._grace.is_answering and not self._is_refused
+
+    def _answered(self) -> None:
+        self._grace.answered()
+        self._is_refused = False
 
     def _give_back_unbegun(self) -> None:
         context = self._context
@@ -114,7 +124,7 @@ class Heartbeat:
         context.store.register(context.served())
         self._presence.say()
         self._memory.look()
-        self._grace.answered()
+        self._answered()
 
     def wake(self) -> None:
         """Call idle workers if checks wait that they do not know of; sweep when it is due."""
@@ -136,7 +146,7 @@ class Heartbeat:
     def _call_who_is_waited_for(self) -> None:
         asked = time.monotonic()
         names = set(self._context.waiting())
-        self._grace.answered()
+        self._answered()
         pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
         at_most = min(self._beat_seconds, _LOOKS_AFTER)
         look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=at_most)
@@ -201,6 +211,7 @@ class Heartbeat:
             except ServerDown as error:
                 _log.warning("%s; heartbeat will be retried", error)
                 events.database_was_away()
+                self._is_refused = True
                 self._stopping.wait(self._look_seconds)
             except Exception:  # noqa: BLE001 # the thread's edge: without it no lease would be extended again
                 _log.exception("Heartbeat failed and will be retried")

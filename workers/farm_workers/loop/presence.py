@@ -54,7 +54,7 @@ class Presence:
             isolation=context.judges.isolation,
             farm_version=VERSION,
             threads=context.threads.size,
-            busy=context.threads.busy,
+            busy=context.threads.at_work,
             state=self._state(),
             lease_seconds=context.lease_seconds,
             pending=context.pending(),

@@ -105,7 +105,7 @@ def serve(context: Context, app: Celery, *, grace_seconds: float, starting: Star
     bell = Bell(app, connecting=ending.install)
     heartbeat = Heartbeat(context, app, work, bell)
     events.started(tiers(context.environments))
-    events.watch(lambda: _state(context, bell))
+    events.watch(lambda: _state(context, bell, heartbeat))
     # Before the first heartbeat names them as starting: a line that waits for one refers to it.
     retrying_at_start(partial(_declare, context))
     heartbeat.start()
@@ -185,17 +185,18 @@ def _tell_served(context: Context) -> None:
     )
 
 
-def _state(context: Context, bell: Bell) -> WorkerState:
+def _state(context: Context, bell: Bell, heartbeat: Heartbeat) -> WorkerState:
     return WorkerState(
         version=VERSION,
         worker=context.name,
         isolation=context.judges.isolation,
         way=context.judges.way,
         slots=context.threads.size,
-        busy=context.threads.busy,
+        busy=context.threads.at_work,
         leases=len(context.leases),
         is_healthy=context.is_well,
         is_broker_up=not bell.is_lost,
+        is_database_up=heartbeat.is_database_up,
         images=context.judges.images(),
         serving=tuple(context.fit),
         pending=context.pending(),

@@ -43,9 +43,10 @@ def _next(context: Context) -> Claim | None:
     if context.threads.stopping or not context.is_well:
         return None
     try:
-        return retrying(
-            lambda: context.claims.take(context.threads.busy), unless=lambda: context.threads.stopping
-        )
+        with context.threads.ask():
+            return retrying(
+                lambda: context.claims.take(context.threads.busy), unless=lambda: context.threads.stopping
+            )
     except ServerDown:
         return None
 

@@ -89,6 +89,8 @@ class Metrics:
         """Return why the worker takes no checks, or not those of all its environments; None where it does."""
         if self.look is None:
             return "the worker is starting: it examines its isolation and its Leans"
+        if not self.look().is_database_up:
+            return "the worker cannot reach PostgreSQL, and waits for it; its log has the error"
         if not self.look().is_healthy:
             return "the worker is unhealthy: it judged a known program wrongly; its log says which"
         if self.look().pending:
@@ -247,6 +249,7 @@ _GAUGES: Mapping[str, str] = {
     "farm_worker_leases": "Checks that the worker holds.",
     "farm_worker_healthy": "Whether the worker takes checks.",
     "farm_worker_broker_up": "Whether Redis answered the last request.",
+    "farm_worker_database_up": "Whether PostgreSQL answers this worker.",
 }
 
 
@@ -268,7 +271,10 @@ class _Now(Collector):
         if self._metrics.look is None:
             return
         state = self._metrics.look()
-        values = (state.slots, state.busy, state.leases, state.is_healthy, state.is_broker_up)
+        values = (
+            *(state.slots, state.busy, state.leases),
+            *(state.is_healthy, state.is_broker_up, state.is_database_up),
+        )
         for (name, meaning), value in zip(_GAUGES.items(), values, strict=True):
             yield GaugeMetricFamily(name, meaning, float(value))
         info, images, sizes = self._families()

@@ -24,6 +24,7 @@ class WorkerState:
     leases: int
     is_healthy: bool
     is_broker_up: bool
+    is_database_up: bool
     images: Sequence[tuple[str, int]]
     serving: Sequence[str] = ()
     pending: Sequence[Pending] = ()
