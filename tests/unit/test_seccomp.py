@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import errno
+import functools
+import os
 import signal
 import struct
 import subprocess
 import sys
 
 import pytest
+from farm_workers.box.launch import ITSELF, of_this_process
 from farm_workers.box.seccomp import (
     FOR_CELLS,
     MACHINES,
     REFUSED,
     REFUSED_IN_CELLS,
+    REFUSED_WHERE_SHARED,
     SOCKET_FAMILIES,
     filter_for,
 )
@@ -25,6 +29,9 @@ COMMON = {"x86_64": (0, 1, 9, 59, 231), "aarch64": (63, 64, 222, 221, 94)}
 NEW_USER, NEW_THREAD = 0x10000000, 0x003D0F00
 
 
+_filter = functools.cache(filter_for)
+
+
 def said(
     machine: str,
     call: int,
@@ -33,11 +40,12 @@ def said(
     trusted: bool = False,
     in_cell: bool = False,
     image: int | None = None,
+    **more: bool,
 ) -> int:
     """Run the filter on a call: classic BPF, of which it uses five instructions."""
     words = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("<iIQ6Q", call, MACHINES[machine].audit if audit is None else audit, 0, *words)
-    code = filter_for(machine, trusted=trusted, in_cell=in_cell, image=image)
+    code = _filter(machine, trusted=trusted, in_cell=in_cell, image=image, **more)
     assert code is not None
     program = list(struct.iter_unpack("<HBBI", code))
     accumulator = position = 0
@@ -243,3 +251,67 @@ def test_the_kernel_of_this_machine_refuses_a_fork_what_is_listed() -> None:
     answers = ast.literal_eval(run.stdout)
     assert set(answers.values()) == {errno.EPERM}, answers
     assert answers.keys() > {*REFUSED_IN_CELLS}
+
+
+#: O_RDONLY, O_WRONLY, O_RDWR and both of their bits; O_TRUNC; O_CREAT, O_CLOEXEC.
+READ, WRITE, BOTH, NEITHER, TRUNCATE, OTHERS = 0, 1, 2, 3, 0o1000, 0o2000100
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_where_files_are_shared_all_is_refused_that_landlock_has_no_rule_about(machine: str) -> None:
+    here, refused = MACHINES[machine], ERROR | errno.EPERM
+    for rule in REFUSED_WHERE_SHARED.values():
+        number = rule[here.place]
+        if number is not None:
+            assert said(machine, number, shared=True) == ERROR | rule[0]
+    assert {said(machine, call, shared=True) for call in range(463, 600)} == {ERROR | errno.ENOSYS}
+    assert {said(machine, here.socket, family, shared=True) for family in range(50)} == {
+        ERROR | errno.EAFNOSUPPORT
+    }
+    for command in (6, 7, 37, 38, 8, 10, 15, 1024, 1026):  # locks, and signals that the kernel sends later
+        assert said(machine, here.fcntl, 3, command, shared=True) == refused
+    assert said(machine, here.fcntl, 3, 2, shared=True) == ALLOW
+    assert said(machine, here.ioctl, 3, 0x5401, shared=True) == ALLOW
+    for request in (0x40086602, 0x401C5820, 0x40806685, 0x5412):  # attributes, verity, input of a terminal
+        assert said(machine, here.ioctl, 3, request, shared=True) == refused
+    assert {said(machine, call, shared=True) for call in COMMON[machine]} == {ALLOW}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_where_files_are_shared_one_is_opened_for_what_landlock_asks_about(machine: str) -> None:
+    here, refused = MACHINES[machine], ERROR | errno.EPERM
+    calls = [(here.openat, 2), *([(here.open, 1)] if here.open is not None else [])]
+    for call, place in calls:
+        for way in (READ, WRITE, BOTH):
+            assert said(machine, call, *place * [0], way | OTHERS, shared=True) == ALLOW
+        for way in (WRITE, BOTH):
+            assert said(machine, call, *place * [0], way | TRUNCATE | OTHERS, shared=True) == ALLOW
+        for way in (READ | TRUNCATE, NEITHER, NEITHER | TRUNCATE | OTHERS):
+            assert said(machine, call, *place * [0], way | 1 << 40, shared=True) == refused
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_where_landlock_knows_no_signals_a_process_sends_them_to_itself_alone(machine: str) -> None:
+    *calls, by_descriptor = (call for call, _ in SENDING[machine])
+    for call in calls:
+        for target in (1, 7, 0, -1, -7, ITSELF - 1):
+            word = target & 0xFFFFFFFF
+            assert said(machine, call, word, 0, 0, shared=True, alone=True) == ERROR | errno.EPERM
+            assert said(machine, call, word, 0, 0, shared=True) == ALLOW
+        assert said(machine, call, ITSELF, 0, 0, shared=True, alone=True) == ALLOW
+        assert said(machine, call, ITSELF, 9, 9, shared=True, alone=True, in_cell=True) == KILL
+    assert said(machine, by_descriptor, 3, 0, shared=True, alone=True) == ERROR | errno.EPERM
+    code = filter_for(machine, shared=True, alone=True)
+    assert code is not None
+    assert code.count(ITSELF.to_bytes(4, "little")) == len(calls)
+    assert of_this_process(code).count(os.getpid().to_bytes(4, "little")) >= len(calls)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_fork_and_a_command_are_refused_all_that_a_session_is(machine: str) -> None:
+    """So a probe with the rights of a session speaks for all of them."""
+    for call in range(470):
+        session = said(machine, call, 5, 5, 5, shared=True, holder=True)
+        if session != ALLOW:
+            assert said(machine, call, 5, 5, 5, shared=True) != ALLOW
+            assert said(machine, call, 5, 5, 5, shared=True, in_cell=True) != ALLOW
