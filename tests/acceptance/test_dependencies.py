@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -15,8 +16,10 @@ from farm_workers.audit.declarations import whole
 from farm_workers.audit.library import read
 from farm_workers.audit.names import dotted
 from farm_workers.audit.olean import Name
+from farm_workers.box.isolation import Isolation
 from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
+from farm_workers.checking.dependencies import Dependencies
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.way import COLD, FORKED
 
@@ -27,8 +30,10 @@ from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
 from tests.bench.checks.bare import launched
+from tests.dependencies import packed
 from tests.processes import PATIENCE
 from tests.reports import audited
+from tests.statements import HONEST
 
 HEADER = "prelude\nimport Library.Top\n"
 #: A library whose declarations rest on axioms and sorries, directly and behind others.
@@ -119,8 +124,8 @@ def checked(
         name="t",
         header="" if context else HEADER,
         context=context,
-        formal_statement=f"{statement} := by",
-        generation=f"exact {answer}",
+        formal_statement=statement and f"{statement} := by",
+        generation=f"exact {answer}" if statement else answer,
         predicted_proof="",
         task=Task.of(how),
     )
@@ -277,3 +282,64 @@ def test_declarations_list_what_they_rest_on_behind_imports(
     assert [(each.axioms, each.rests_on, each.verdict) for each in declared] == [
         (("sorryAx",), ("admitted",), "rests_on_open")
     ]
+
+
+def test_honest_programs_rest_on_the_axioms_that_lean_prints(
+    checker: Checker, library: LeanEnvironment, tmp_path: Path
+) -> None:
+    programs = [submission for _, submission in HONEST] + [
+        f"{statement} := by exact {answer}\n" for statement, answer, *_ in PROOFS
+    ]
+    text = HEADER + "".join(
+        f"namespace P{number}\n{program}end P{number}\n" for number, program in enumerate(programs)
+    )
+    report = checked(checker, library, "", f"```lean4\n{text}\n```", declarations=True)
+    declared = audited(report).declarations
+    assert declared is not None
+    told = {each.name: set(each.axioms) for each in declared if not each.name.startswith("_private")}
+    assert len(told) > len(programs)
+    assert list(told.values()) == printed(library, tmp_path, text, list(told))
+
+
+def test_a_table_is_made_once_and_again_when_it_is_damaged(
+    isolation: Isolation, library: LeanEnvironment, tmp_path: Path
+) -> None:
+    tables = Dependencies(isolation, tmp_path)
+    file = tables.of(library)
+    made = file.stat().st_ino
+    assert tables.of(library) == Dependencies(isolation, tmp_path).of(library) == file
+    assert file.stat().st_ino == made
+    content = file.read_bytes()
+    other = packed(read([Path(library.lean_path[0])]), "other")
+    for damaged in (content[:-8], content[:-1] + bytes([content[-1] ^ 1]), b"", other):
+        file.write_bytes(damaged)
+        assert tables.of(library).read_bytes() == content
+    file.unlink()
+    assert tables.of(library).read_bytes() == content
+
+
+def test_what_the_table_lacks_is_a_failure_of_the_farm(
+    isolation: Isolation, library: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("changed")
+    folder = home / "library"
+    shutil.copytree(library.lean_path[-1], folder)
+    home.chmod(0o755)
+    path = (*library.lean_path[:-1], str(folder))
+    changed = dataclasses.replace(library, digest="changed", lean_path=path)
+    # The module is torn while the table is made, and whole when Lean imports it.
+    base = folder / "Library" / "Base.olean"
+    content = base.read_bytes()
+    base.write_bytes(content[:5000])
+    Dependencies(isolation, home).of(changed)
+    base.write_bytes(content)
+    with Checker(isolation, home=home) as checker:
+        for way in (FORKED, COLD):
+            verdict = judge(checked(checker, changed, "theorem t : (0 : Nat) = 7", "further 0", way))
+            assert (verdict.outcome, verdict.reason) == ("judge_error", Reason.BOX_FAILED), verdict.detail
+            assert (
+                "the axioms below by_hidden: these modules could not be read: Library.Base: " in verdict.detail
+            )
+            assert "Build the environment's modules again" in verdict.detail
+            fair = judge(checked(checker, changed, "theorem t (n : Nat) : n = n", "rfl", way))
+            assert fair.reason is Reason.OK

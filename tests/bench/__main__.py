@@ -28,6 +28,7 @@ from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.first_error import first_error
 from tests.bench.images import images
+from tests.bench.library import library
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
 from tests.bench.pruning import pruning
@@ -56,6 +57,7 @@ class Part(StrEnum):
     SESSIONS_HTTP = "sessions-http"
     SESSIONS_LARGE = "sessions-large"
     SESSION_AGREEMENT = "session-agreement"
+    LIBRARY = "library"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -75,6 +77,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.SESSIONS_HTTP: over_http,
     Part.SESSIONS_LARGE: larger_header,
     Part.SESSION_AGREEMENT: agreement,
+    Part.LIBRARY: library,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

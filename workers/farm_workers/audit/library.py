@@ -158,11 +158,10 @@ class _Library:
     def _imported(self, name: Name, visible: int) -> int:
         """Return the dependencies of an imported constant, for a module that imports these modules."""
         homes = self._several.get(name)
-        if homes is not None:
-            seen = [below for home, below in homes.items() if visible >> home & 1]
-        else:
-            seen = [self._below[name]] if name in self._homes and visible >> self._homes[name] & 1 else []
-        return functools.reduce(operator.or_, seen) if seen else self._element("unknown", name)
+        if homes is None:  # declared once, or not at all
+            return self._below[name] if name in self._homes else self._element("unknown", name)
+        seen = [below for home, below in homes.items() if visible >> home & 1]
+        return functools.reduce(operator.or_, seen or homes.values())
 
     def _rests(self, module: Module, visible: int) -> dict[Name, int]:
         """Return the dependencies of a module's constants.
