@@ -45,12 +45,12 @@ _JUDGED = """
                          ELSE segments END::text, warnings::text, verdict.*
     FROM {lines}
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
-    CROSS JOIN LATERAL (SELECT {shared} AS with_own) AS sharing
+    CROSS JOIN LATERAL ({sharing}) AS sharing
     LEFT JOIN LATERAL (
         SELECT verdict, reason, detail, messages::text, hits::text, audit::text, verdicts.goals::text,
                statement, trusts, verdicts.wall_seconds, verdicts.cpu_seconds, peak_memory_kib,
                isolation, verdicts.environment_digest, toolchain, verdicts.checker_version, preamble,
-               CASE WHEN with_own = jobs.shared THEN trace_id END, facts::text, contested
+               CASE WHEN is_own THEN trace_id END, facts::text, contested
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     CROSS JOIN LATERAL (
@@ -59,20 +59,26 @@ _JUDGED = """
     ) AS program
     {where}
 """
-# No key is told that another one had the same text. Of very many equal lines only some are looked at.
-_SHARED_WITH_OWN = """
-    jobs.shared AND EXISTS (
-        SELECT FROM (
-            SELECT run_id, line FROM jobs AS equal WHERE equal.check_id = jobs.check_id LIMIT 1000
-        ) AS earlier
-        JOIN LATERAL (SELECT * FROM runs WHERE id = earlier.run_id LIMIT 1) AS theirs ON true
-        JOIN LATERAL (SELECT * FROM runs WHERE id = jobs.run_id LIMIT 1) AS ours ON true
+# No key is told that another one had the same text: whether an earlier line of the same owner has the check,
+# and whether such a line brought it. Of very many equal lines only some are looked at.
+_OF_OWN = """
+    SELECT jobs.shared AND coalesce(bool_or(earlier), false) AS with_own,
+           NOT jobs.shared OR coalesce(bool_or(brought), false) AS is_own
+    FROM (SELECT * FROM runs WHERE id = jobs.run_id LIMIT 1) AS ours
+    CROSS JOIN LATERAL (
+        SELECT NOT equal.shared AS brought,
+               (theirs.created_at, theirs.id, equal.line) < (ours.created_at, ours.id, jobs.line) AS earlier
+        FROM (
+            SELECT run_id, line, shared FROM jobs AS equal
+            WHERE jobs.shared AND equal.check_id = jobs.check_id LIMIT 1000
+        ) AS equal
+        JOIN LATERAL (SELECT * FROM runs WHERE id = equal.run_id LIMIT 1) AS theirs ON true
         WHERE theirs.owner IS NOT DISTINCT FROM ours.owner
-          AND (theirs.created_at, theirs.id, earlier.line) < (ours.created_at, ours.id, jobs.line))
+    ) AS same
 """
 _OF_A_MANIFEST = _JUDGED.format(
     shown=SHOWN_STATUS,
-    shared="jobs.shared",
+    sharing="SELECT jobs.shared AS with_own, true AS is_own",
     lines="jobs",
     where="""
         WHERE jobs.run_id = %(run_id)s AND manifest = %(manifest)s AND line BETWEEN %(first)s AND %(last)s
@@ -81,7 +87,7 @@ _OF_A_MANIFEST = _JUDGED.format(
 )
 _OF_LINES = _JUDGED.format(
     shown=SHOWN_STATUS,
-    shared=_SHARED_WITH_OWN,
+    sharing=_OF_OWN,
     lines="""
         unnest(CAST(%(runs)s AS text[]), CAST(%(manifests)s AS integer[]), CAST(%(lines)s AS integer[]))
             WITH ORDINALITY AS wanted (run, part, nth, place)

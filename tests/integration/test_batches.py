@@ -146,6 +146,18 @@ class TestEqualItemsAreOneCheck:
         assert reasons(queries, batch) == ["ok"] * 3
         assert [each.shared for each in told(queries, batch)] == [True] * 3
 
+    def test_with_another_keys_and_neither_is_told_of_the_other(self, store: Store, queries: Queries) -> None:
+        first, check = stored(store, item("a"), owner="bob"), {"trace_id": "ab" * 16}
+        judge_all(store)
+        with store.engine.begin() as connection:
+            connection.execute(text("UPDATE verdicts SET trace_id = :trace_id"), check)
+        others = [stored(store, item("a"), item("a"), owner="alice"), stored(store, item("a"), owner="bob")]
+        assert {each for batch in others for each in batch.checks.values()} == set(first.checks.values())
+        shared = [[each.shared for each in told(queries, batch)] for batch in (first, *others)]
+        assert shared == [[False], [False, True], [True]]
+        verdicts = [each.verdict for batch in others for each in told(queries, batch)]
+        assert [each and each.trace_id for each in verdicts] == [None, None, "ab" * 16]
+
     def test_and_is_hastened_by_who_is_in_a_greater_hurry(self, store: Store) -> None:
         stored(store, item("a"), item("b"), priority=Priority.BATCH)
         stored(store, item("b"), priority=Priority.INTERACTIVE)

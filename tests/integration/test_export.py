@@ -46,7 +46,7 @@ FIELDS = {
     *("statement", "trusts", "rests_on_sorry_of", "answers", "uses_choice"),
     *("module_sha256", "sealed_sha256", "advisories"),
     *("wall_seconds", "cpu_seconds", "peak_memory_mib", "attempts"),
-    *("environment", "environment_digest", "toolchain", "isolation", "unrebuilt"),
+    *("environment", "environment_digest", "toolchain", "isolation", "unrebuilt", "contested"),
     *(
         "program_sha256",
         "assembled",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 
@@ -18,7 +19,7 @@ from farm_workers.audit.compiled import is_compiled
 from farm_workers.audit.declarations import Constant, ConstantKind, Import, Module
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
-from farm_workers.audit.olean import Name
+from farm_workers.audit.olean import MalformedOlean, Name
 from farm_workers.audit.terms import Node, Reading, Terms
 
 NOT, _FALSE = ("Not",), ("False",)
@@ -26,7 +27,7 @@ NOT, _FALSE = ("Not",), ("False",)
 COMPILER = "the compiler"
 
 #: The most parts of terms of which a sentence is made, and the most axioms; a larger theorem has none.
-_MOST_PARTS, _MOST_AXIOMS, _LONGEST_NAME = 100_000, 100, 200
+_MOST_PARTS, _MOST_AXIOMS, _LONGEST_NAME = 20_000, 100, 200
 _SHAPES = {
     terms.APP: "app",
     terms.LAMBDA: "lambda",
@@ -81,13 +82,27 @@ class Sentences:
         if SORRY in axioms or max(len(axioms), len(allowed)) > _MOST_AXIOMS:
             return None
         try:
-            key, negated = self.stated(target)
-            uses = {self._axiom(name) for name in axioms}
-            allows = {self._axiom(name) for name in allowed}
-        except _TooLarge:
+            with self._bounded():
+                key, negated = self.stated(target)
+                uses = {self._axiom(name) for name in axioms}
+                allows = {self._axiom(name) for name in allowed}
+        except (_TooLarge, MalformedOlean):  # no proof is refused for it
             return None
         allows |= {COMPILER} if native else set()
         return Sentence(key=key, negated=negated, uses=tuple(sorted(uses)), allows=tuple(sorted(allows)))
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Let the block visit few objects of the files, and count none of them against their budgets."""
+        oleans = [module.olean for module, _ in self._own]
+        left = [each.left for each in oleans]
+        for each in oleans:
+            each.left = _MOST_PARTS
+        try:
+            yield
+        finally:
+            for each, before in zip(oleans, left, strict=True):
+                each.left = before
 
     def stated(self, target: Constant) -> tuple[str, bool]:
         """Return the digest of a type without the negations at its front, and whether their number is odd.
@@ -96,9 +111,20 @@ class Sentences:
         """
         reading = self._own[0][1]
         root, negations = reading.expression(target.type), 0
-        while (inner := _negated(reading.terms.nodes, root)) is not None:
+        while (inner := self._below_negation(reading.terms.nodes, root)) is not None:
             root, negations = inner, negations + 1
         return self._digest(reading, root), negations % 2 == 1
+
+    def _below_negation(self, nodes: Sequence[Node], number: int) -> int | None:
+        """Return the term of which a term is the negation, as `Not p` or `p → False`; None for any other.
+
+        The two constants must belong to the imports: a module can declare others by these names.
+        """
+        own = {name for name in (NOT, _FALSE) for module, _ in self._own if name in module.names}
+        if nodes[number][0] == terms.PI and _FALSE not in own:
+            domain, body = _parts(nodes[number])
+            return domain if nodes[body] == (terms.CONST, _FALSE, ()) else None
+        return None if NOT in own else below_not(nodes, number)
 
     def _axiom(self, name: Name) -> str:
         """Return an axiom by its name, and by its statement if the module itself declares it."""
@@ -195,14 +221,6 @@ def below_not(nodes: Sequence[Node], number: int) -> int | None:
         return None
     function, argument = _parts(nodes[number])
     return argument if nodes[function] == (terms.CONST, NOT, ()) else None
-
-
-def _negated(nodes: Sequence[Node], number: int) -> int | None:
-    """Return the term of which a term is the negation, as `Not p` or `p → False`; None for any other term."""
-    if nodes[number][0] == terms.PI:
-        domain, body = _parts(nodes[number])
-        return domain if nodes[body] == (terms.CONST, _FALSE, ()) else None
-    return below_not(nodes, number)
 
 
 def same_up_to_levels(reading: Reading, one: int, other: int) -> bool:
