@@ -43,7 +43,7 @@ ALWAYS = frozenset(
             "sealed_parts",
         ),
         *("second_kernel", "tasks", "tokens", "trust", "given_answers", "end_mark", "bundle"),
-        *("cli", "quickstart", "recovery", "submit", "statement_sorries", "dependencies"),
+        *("cli", "farm_failures", "quickstart", "recovery", "submit", "statement_sorries", "dependencies"),
     )
 )
 

@@ -112,6 +112,11 @@ def needs_seal(report: Report, *, reads_open: bool = False) -> bool:
     return reads_open or admitted(report) is None
 
 
+def lacks_thread(output: str) -> bool:
+    """Return whether the output of a process that died says that the system refused it a thread."""
+    return _NO_THREAD.search(output) is not None
+
+
 def panic(report: Report) -> str | None:
     """Return the line in which Lean's runtime names the operation that it gave up, None without one."""
     found = _PANIC.search(report.answer.foreign_output)
@@ -132,7 +137,7 @@ def _of_process(report: Report) -> Ending | None:
 def _starved(report: Report) -> Ending | None:
     if _OUT_OF_MEMORY.search(report.answer.foreign_output):
         return Ending.OUT_OF_MEMORY
-    return Ending.NO_THREAD if _NO_THREAD.search(report.answer.foreign_output) else None
+    return Ending.NO_THREAD if lacks_thread(report.answer.foreign_output) else None
 
 
 def _of_messages(report: Report) -> Ending | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.characters import encoded
+from farm.judging.ending import Ending, ending
 from farm.judging.report import Message
 from farm.lean_text.positions import line_and_column
 from farm_workers.box.supervisor import BoxFailed
@@ -15,6 +16,8 @@ from farm_workers.cache import Cache
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question, Reply
 
+#: The endings of a program with a hole that say nothing about it.
+_OF_MACHINE = (Ending.SILENT, Ending.KILLED, Ending.NO_THREAD)
 #: The most compiled statements in the cache, and their most bytes; one takes some 10 KiB, an error far less.
 _MOST, _MOST_BYTES = 25_000, 256 << 20
 
@@ -105,8 +108,9 @@ class Challenges:
 def _of_hole(reply: Reply) -> bytes | str:
     """Return the module of a program with a hole, or the reason for its absence."""
     run, error = reply.report.run, reply.report.answer.first_error
-    if run.box_error is not None:
-        raise BoxFailed(f"the program with the hole was not compiled: {run.box_error}")
+    if run.box_error is not None or ending(reply.report) in _OF_MACHINE:
+        why = run.box_error or f"Lean ended with {run.signal or run.exit_status} and without an error"
+        raise BoxFailed(f"the program with the hole was not compiled: {why}")
     if error is not None:
         return f"the program with the hole has an error: {error.text.partition(chr(10))[0][:500]}"
     if run.limit is not None or reply.module is None:

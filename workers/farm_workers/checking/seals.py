@@ -20,6 +20,7 @@ from typing import BinaryIO
 from farm.documents import decoded
 from farm.judging.assurance import Assurance
 from farm.judging.audit import Audit
+from farm.judging.ending import lacks_thread
 from farm.judging.report import Execution
 from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
@@ -208,8 +209,9 @@ class Seals:
                 texts = decoded(_Texts, facts).answers
                 return replace(_sealed(decoded(Audit, facts), written), texts=texts)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
-        # A module can make the kernel's code crash by a signal; SIGKILL and failed exits are the machine's.
-        if run.signal in (None, signal.SIGKILL):
+        # A module can make the kernel's code crash by a signal; SIGKILL, failed exits and refused threads are
+        # the machine's.
+        if run.signal in (None, signal.SIGKILL) or lacks_thread(run.stderr.decode(errors="replace")):
             raise BoxFailed("seals were killed, or failed; the worker's log and the machine's say why")
         self._require_working(sealable)
         raise KernelLimit("depth" if asked else "audit_depth")

@@ -118,16 +118,23 @@ class Holder:
         if order[:1] == END:
             self._end(number)
             return True
-        pid = os.fork()
-        if pid == 0:
-            leave(lambda: self._step(*files))
+        # Without room for a process or its files, the worker finds its socket closed and asks again. A fork that
+        # has ended already is reaped.
+        with contextlib.suppress(OSError, ValueError):
+            self._begin(number, files)
         for file in files:
             os.close(file)
-        with contextlib.suppress(ProcessLookupError):  # it has ended, and is reaped
-            handle = os.pidfd_open(pid)
-            self._forks[handle] = number
-            self._poll.register(handle, select.POLLIN)
         return True
+
+    def _begin(self, number: int, files: Sequence[int]) -> None:
+        """Fork for an order. Raises OSError and, where Linux dropped a file of it, ValueError."""
+        answers, request = files
+        pid = os.fork()
+        if pid == 0:
+            leave(lambda: self._step(answers, request))
+        handle = os.pidfd_open(pid)
+        self._forks[handle] = number
+        self._poll.register(handle, select.POLLIN)
 
     def _end(self, number: int) -> None:
         """Kill a fork; one that has ended is not there any more."""

@@ -22,7 +22,7 @@ from farm_workers.lean.messages import (
     is_its_only_error,
     with_end_mark,
 )
-from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply
+from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply, stops_in_header
 
 #: The reading time of at most this many headers is cached.
 _MOST_HEADERS = 1000
@@ -71,15 +71,19 @@ def in_a_process(question: Question, isolation: Isolation, snapshot: Path | None
     """Run the command `lean` on a program, from a snapshot of its header if there is one.
 
     The mark stands behind the program. If Lean cannot parse the two apart, it gets the program alone, and
-    that reply counts: such a program is incomplete, unless the mark was the only error.
+    that reply counts: such a program is incomplete, unless the mark was the only error. A Lean that did not
+    get to the text is not asked about it again.
     """
     program, mark = question.program, question.mark
     run, module, declared = _in_a_box(question, with_end_mark(program, mark), isolation, snapshot)
-    has_end = False
+    way, has_end = SNAPSHOT if snapshot else COLD, False
     if _has_failed(run) and not completes(run.stdout, program=program, mark=mark):
+        unread = Reply.of(question, run, way, lambda: None)
+        if unread.report.answer.first_error is None or stops_in_header(question, unread.report):
+            return unread
         has_end = is_its_only_error(run.stdout, program=program, mark=mark)
         run, module, declared = _in_a_box(question, program, isolation, snapshot)
-    reply = Reply.of(question, run, SNAPSHOT if snapshot else COLD, lambda: module)
+    reply = Reply.of(question, run, way, lambda: module)
     return replace(reply.with_end() if has_end else reply, declared=declared)
 
 

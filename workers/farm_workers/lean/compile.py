@@ -39,6 +39,7 @@ from farm_workers.lean.way import (
     NotShared,
     Question,
     Reply,
+    stops_in_header,
 )
 
 _log = logger(__name__)
@@ -217,13 +218,30 @@ class LeanRunner:
         }
         for each in WAYS[WAYS.index(question.way or self.way) :]:
             try:
-                return ways[each](question)
+                return self._imported(question, ways[each](question))
             except Doubtful as doubt:
                 _log.debug("Falling back from the way %s: %s", each, doubt)
             except (BoxFailed, OSError) as error:
                 run = Execution(box_error=str(error), isolation=self._isolation.name)
                 return Reply(report=Report(run=run, way=each))
         raise AssertionError("a fresh Lean has no doubts")
+
+    def _imported(self, question: Question, reply: Reply) -> Reply:
+        """Return a reply; raises BoxFailed if imports failed that another Lean can make a moment later.
+
+        Imports do not depend on the text below them: this machine lacked a descriptor or memory, or could not
+        read its disk. A program can print an error at any place, which gains it nothing.
+        """
+        first = reply.report.answer.first_error
+        if first is None or reply.report.way == FORKED or not stops_in_header(question, reply.report):
+            return reply
+        alone = self._cold.compile(question.instead(question.header))
+        with alone.module or contextlib.nullcontext():
+            if alone.report.run.box_error is not None or alone.report.answer.reached_end:
+                with reply.module or contextlib.nullcontext():
+                    why = first.text.partition("\n")[0][:300]
+                    raise BoxFailed(f"imports failed, and did not fail again: {why}")
+        return reply
 
     def _environment_error(self, report: Report, question: Question) -> str | None:
         """Return the error of the environment if imports fail that it promises itself.

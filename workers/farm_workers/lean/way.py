@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from farm.judging.report import Execution, Report
 from farm.lean_text.header import header_end
+from farm.lean_text.positions import line_and_column
 from farm.limits import Limits
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.environments.paths import hiding
@@ -145,6 +146,14 @@ class Reply:
         """Return the reply of a Lean that is known to have read the program to its end."""
         answer = replace(self.report.answer, reached_end=True)
         return replace(self, report=replace(self.report, answer=answer))
+
+
+def stops_in_header(question: Question, report: Report) -> bool:
+    """Return whether Lean's first error stands in the header, below which it then reads nothing."""
+    first = report.answer.first_error
+    if first is None or report.answer.reached_end:
+        return False
+    return (first.line, first.column) < line_and_column(question.program, question.header_end)
 
 
 class Doubtful(Exception):
