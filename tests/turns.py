@@ -32,6 +32,7 @@ ALWAYS = frozenset(
     f"{_ACCEPTANCE}test_{each}.py"
     for each in (
         *("audit", "checker", "corpus", "disproofs", "forbidden", "hostile", "hostile_sessions", "isolation"),
+        "landlock",
         *(
             "around_holes",
             "holes",

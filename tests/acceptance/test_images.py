@@ -28,6 +28,7 @@ from farm_workers.box import attempts, bubblewrap, procfs, promises
 from farm_workers.box import once as box
 from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation, fresh_folder, prepared
+from farm_workers.box.landlock import SCOPES_ABI
 from farm_workers.box.readable_paths import is_open
 from farm_workers.box.seccomp import MACHINES, REFUSED_IN_CELLS
 from farm_workers.box.supervisor import BoxFailed
@@ -324,6 +325,13 @@ def test_a_fork_without_namespaces_keeps_the_promises_of_its_level(
                 words = shlex.quote(json.dumps(targets))
                 reply = lean.ask(shell(f"{probe} {words} > Module.olean", OUT))
                 assert reply.module is not None, reply
+                if version < SCOPES_ABI:
+                    with (
+                        lean.image() as image,
+                        socket.socket() as ours,
+                        pytest.raises(NoImage, match=r"Linux 6\.12"),
+                    ):
+                        image.session({}, limits(), ours)
                 worked = json.loads(reply.module.read())
     assert worked == {name: [] for name in promises.BROKEN}
 
