@@ -32,8 +32,8 @@ _CATCHES = "Lean.guardMsgsCmd"
 _SKIPPED = frozenset(f"{_COMMAND}{each}" for each in ("macro", "macro_rules", "deriving"))
 #: Quotations of commands; one of the second kind begins with the name of a category.
 _QUOTED, _QUOTED_AS, _AS_COMMAND = f"{_COMMAND}quot", "Lean.Parser.Term.dynamicQuot", "command"
-#: The type of macros: they cannot catch errors.
-_MACRO = "Lean.Macro"
+#: The type of elaborators of commands: Lean knows them by its name. Macros catch no errors.
+_ELABORATOR = "Lean.Elab.Command.CommandElab"
 #: A node that only holds others.
 _GROUP = "null"
 #: The extension with the places of declarations, and the part of a name that no constant has.
@@ -173,15 +173,12 @@ class Accounts:
             self._fault(command, _NO_TRACE)
 
     def _is_own_code(self, elaborator: int) -> bool:
-        """Return whether a command was elaborated by code of the program that is no macro.
-
-        Lean's attributes tell macros and elaborators apart by the name of the type.
-        """
+        """Return whether a command was elaborated by an elaborator of the program."""
         found = self._lean.call(table.FIND, shared(self._last), shared(elaborator))
         if found == NOTHING or self._has(self._first, elaborator):
             return False
         type_ = field(field(field(field(found, 0), 0), 0), 2)
-        return tag(type_) != CONSTANT or dotted(field(type_, 0)) != _MACRO
+        return tag(type_) == CONSTANT and dotted(field(type_, 0)) == _ELABORATOR
 
     def _placed(self) -> defaultdict[Span, list[str]]:
         """Return the names of the program's constants by the bytes of their texts."""
