@@ -5,7 +5,7 @@ umask 077
 cd "$(dirname "$0")"
 touch .env
 [ -z "$(tail -c 1 .env)" ] || echo >>.env
-for name in DATABASE REDIS READER GRAFANA; do
+for name in DATABASE OWNER WORKER SUBMITTER SERVICE READER REDIS GRAFANA; do
     if ! grep -q "^${name}_PASSWORD=." .env; then
         # Letters and digits only: most of them become parts of URLs.
         password=$(od -A n -N 24 -t x1 /dev/urandom | tr -d ' \n')

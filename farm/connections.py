@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _FEW = 2
 #: How long the farm's own worker may take until it serves, in seconds: it reads and tries large libraries.
 _WORKER_SECONDS = 600.0
+#: How long a command waits for what it could leave out, in seconds.
+_COURTESY_SECONDS = 5
 #: The most that two clocks of one machine differ.
 _SKEW_SECONDS = 1.0
 
@@ -72,7 +74,11 @@ class Connections:
 
         serves = self.threads > _FEW
         engine = postgres.connect(
-            self.urls[0], application="farm", connections=self.threads, works=serves, plans_once=serves
+            self.urls[0],
+            application=postgres.signed("farm"),
+            connections=self.threads,
+            works=serves,
+            plans_once=serves,
         )
         postgres.require_schema(engine)
         return engine
@@ -90,6 +96,13 @@ class Connections:
         from farm.store.queries import Queries
 
         return Queries(self.engine)
+
+    @cached_property
+    def courtesies(self) -> Queries:
+        """Questions whose answers are worth a few seconds and no more; raises `ServerDown` after those."""
+        from farm.store.queries import Queries
+
+        return Queries(self.engine, most_seconds=_COURTESY_SECONDS)
 
     @cached_property
     def broker(self) -> Celery:

@@ -2,6 +2,8 @@
 
     FarmError                      exit 1: the farm itself failed
     ├── ServerDown                 PostgreSQL or Redis cannot be reached
+    │   └── CutOff                 the connection was lost before anything was stored
+    ├── RoleRefused                the database's role may not do this
     ├── DatabaseVersion            the database is older or newer than this farm
     ├── QueueFull                  exit 4: the queue is full; retry later
     ├── OverLimit                  exit 4: an API key has reached a limit of its own
@@ -33,6 +35,18 @@ class FarmError(Exception):
 
 class ServerDown(FarmError):
     """PostgreSQL or Redis cannot be reached."""
+
+
+class CutOff(ServerDown):
+    """The connection was lost inside a transaction before its commit, so the transaction changed nothing."""
+
+
+class RoleRefused(FarmError):
+    """PostgreSQL did not let the role of this process do something."""
+
+    def __init__(self, role: str, why: str) -> None:
+        self.role, self.why = role, why
+        super().__init__(f"PostgreSQL did not let the role {role} do this: {why}")
 
 
 class DatabaseVersion(FarmError):

@@ -133,7 +133,8 @@ def _url(*schemes: str) -> Callable[[str, str], str]:
     return parse
 
 
-def _database_url(name: str, value: str) -> str:
+def database_url(name: str, value: str) -> str:
+    """Return a URL of PostgreSQL in SQLAlchemy's form; raises `SettingsError`, which calls it `name`."""
     return sqlalchemy_url(_url(*_DATABASE_SCHEMES)(name, value))
 
 
@@ -190,7 +191,7 @@ class Settings:
         _path, lambda: Path(platformdirs.user_data_dir("farm")), ALL,
         "folder for the farm's data: its own servers, caches, `farm.toml`", "`~/.local/share/farm`")
     database_url: str | None = _setting(
-        _database_url, None, ALL, "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`",
+        database_url, None, ALL, "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`",
         "the farm's own", secret=True)
     broker_url: str | None = _setting(
         _url(*_BROKER_SCHEMES), None, ALL, "Redis 7 or Valkey, as `redis://:password@host/0`",

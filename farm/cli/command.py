@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
@@ -22,13 +23,14 @@ from farm.cli import (
     rechecking,
     reporting,
     revising,
+    roles,
     serving,
     show,
     submitting,
     watching,
 )
 from farm.cli.help import CommandGroup
-from farm.errors import FarmError
+from farm.errors import FarmError, RoleRefused
 from farm.version import VERSION
 
 app = typer.Typer(
@@ -76,10 +78,13 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
     try:
         app(args=None if arguments is None else list(arguments), prog_name=name)
     except FarmError as error:
+        words = str(error)
+        if isinstance(error, RoleRefused):
+            words += roles.remedy(error, sys.argv[1:] if arguments is None else arguments)
         if log.is_json():
-            log.logger("farm").error("%s", error)
+            log.logger("farm").error("%s", words)
         else:
-            typer.echo(f"farm: {error}", err=True)
+            typer.echo(f"farm: {words}", err=True)
         raise SystemExit(error.exit_status) from error
     except Exception as error:  # the process edge: an unforeseen error is the farm's own, and says so
         if log.is_json():

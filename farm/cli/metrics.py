@@ -38,7 +38,7 @@ def metrics(
     connections = Connections.here()
     log.configure(connections.settings.log_level, connections.settings.log_format)
     # A database that is down, or of another revision, gives `farm_up` 0 and no error at the start.
-    engine = postgres.connect(connections.urls[0], application="farm-metrics")
+    engine = postgres.connect(connections.urls[0], application=postgres.signed("farm-metrics"))
     told = FarmMetrics(lambda: readings.read(engine))
     if once:
         sys.stdout.write(exposition(told)[0].decode())

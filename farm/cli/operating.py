@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from farm.cli import roles
 from farm.cli.help import CommandGroup
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
@@ -25,6 +26,7 @@ def add_to(app: typer.Typer) -> None:
     )
     database.command("upgrade", epilog="Example: farm db upgrade")(db_upgrade)
     database.command("reader", epilog="Example: farm db reader --password-file reader.txt")(db_reader)
+    roles.add_to(database)
     app.add_typer(database, name="db")
 
 

@@ -68,8 +68,8 @@ def _load(site: Connections, before: StoredRun, asked: Recheck, *, new_run: bool
 
     with terminal.busy("Preparing the farm"):
         known = site.environments()
-    with terminal.storing() as stored:
-        return load(
+    return runs.storing(
+        lambda stored: load(
             site.store,
             before,
             asked,
@@ -78,21 +78,23 @@ def _load(site: Connections, before: StoredRun, asked: Recheck, *, new_run: bool
             queue_limit=site.settings.queue_limit,
             seen=stored,
         )
+    )
 
 
 def _say_stored(site: Connections, now: StoredRun, before: StoredRun, submitted: Submitted) -> None:
     from farm.cli import terminal
 
-    tally = site.queries.tally(now.id)
-    lines = terminal.count(tally.total, "line")
     if submitted.resumed:
+        tally = site.queries.tally(now.id)
         when = now.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         terminal.say(
-            f"Run {now.id}: this recheck was begun before, at {when}; {tally.done} of {lines} done. "
+            f"Run {now.id}: this recheck was begun before, at {when}; "
+            f"{tally.done} of {terminal.count(tally.total, 'line')} done. "
             "To judge all of them again, add --new-run"
         )
     else:
-        shared = f", {tally.shared} shared with equal ones" if tally.shared else ""
+        lines = terminal.count(submitted.lines, "line")
+        shared = f", {submitted.shared} shared with equal ones" if submitted.shared else ""
         terminal.say(f"Run {now.id}: judges {lines} of run {before.id} again{shared}")
 
 

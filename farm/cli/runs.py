@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -12,13 +12,18 @@ import typer
 
 from farm.cli.options import SOME_UNJUDGED, print_json
 from farm.connections import Connections
-from farm.errors import FarmError, NotExported, ServerDown
+from farm.errors import CutOff, FarmError, NotExported, ServerDown
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.export import Exported
+    from farm.runs.submit import Submitted
     from farm.runs.summary import Summary
     from farm.store.queries import StoredRun, Tally
+
+
+#: How often a command begins to store a run.
+_MOST_BEGUN = 5
 
 
 def call(connections: Connections, run: StoredRun) -> None:
@@ -27,7 +32,7 @@ def call(connections: Connections, run: StoredRun) -> None:
     from farm.cli import terminal
 
     try:
-        broker.call(connections.broker, connections.queries.queued_in(run.id))
+        broker.call(connections.broker, connections.courtesies.queued_in(run.id))
     except ServerDown as error:
         terminal.say(f"{error}; the run is stored, and starts when workers poll for work")
 
@@ -41,8 +46,27 @@ def say_unserved(connections: Connections, run: StoredRun) -> None:
     from farm.runs.submit import unserved_words
 
     with suppress(ServerDown):
-        if words := unserved_words(connections.queries, run.id, seconds=connections.settings.lease_seconds):
+        if words := unserved_words(
+            connections.courtesies, run.id, seconds=connections.settings.lease_seconds
+        ):
             terminal.say(f"Run {run.id} waits: {words}")
+
+
+def storing(load: Callable[[Callable[[int], None]], Submitted]) -> Submitted:
+    """Store a run by calling `load` with what counts lines; begin again where the connection was cut off.
+
+    PostgreSQL ends the transaction of a machine that slept, and nothing of the run is stored then.
+    """
+    from farm.cli import terminal
+
+    for _ in range(_MOST_BEGUN - 1):
+        try:
+            with terminal.storing() as stored:
+                return load(stored)
+        except CutOff as error:
+            terminal.say(f"{error}; nothing was stored, so the submit begins again")
+    with terminal.storing() as stored:
+        return load(stored)
 
 
 def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:

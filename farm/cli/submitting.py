@@ -110,8 +110,8 @@ def _load(
 
     with terminal.busy("Preparing the farm"):
         known = connections.environments()
-    with terminal.storing() as stored:
-        return load(
+    return runs.storing(
+        lambda stored: load(
             connections.store,
             paths,
             options,
@@ -120,21 +120,25 @@ def _load(
             queue_limit=connections.settings.queue_limit,
             seen=stored,
         )
+    )
 
 
 def _say_stored(connections: Connections, submitted: Submitted) -> StoredRun:
     from farm.cli import terminal
 
-    run, tally = connections.queries.run(submitted.run_id), connections.queries.tally(submitted.run_id)
-    lines, manifests = terminal.count(tally.total, "line"), terminal.count(len(run.manifests), "manifest")
+    run = connections.queries.run(submitted.run_id)
     if submitted.resumed:
+        tally = connections.queries.tally(run.id)
         when = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         terminal.say(
-            f"Run {run.id}: submitted before, at {when}; {tally.done} of {lines} done. "
+            f"Run {run.id}: submitted before, at {when}; "
+            f"{tally.done} of {terminal.count(tally.total, 'line')} done. "
             "To judge all of them again, add --new-run"
         )
     else:
-        shared = f", {tally.shared} shared with equal ones" if tally.shared else ""
+        lines = terminal.count(submitted.lines, "line")
+        manifests = terminal.count(len(run.manifests), "manifest")
+        shared = f", {submitted.shared} shared with equal ones" if submitted.shared else ""
         terminal.say(f"Run {run.id}: stored {lines} of {manifests}{shared}")
     return run
 

@@ -102,7 +102,7 @@ def recheck(
                 load.add(block)
                 seen(block.lines)
         span.set_attributes(run_id=run_id, lines=load.lines)
-    return Submitted(run_id=run_id, resumed=False)
+    return Submitted(run_id=run_id, resumed=False, lines=load.lines, shared=load.shared)
 
 
 class _Plan:

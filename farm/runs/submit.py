@@ -31,10 +31,15 @@ _MOST_AWAITED = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submitted:
-    """A run that was submitted, or `resumed`: the same manifests had been, with the same options."""
+    """A run that was submitted, or `resumed`: the same manifests had been, with the same options.
+
+    If it was not resumed, it has so many `lines`, of which so many are `shared` with equal ones.
+    """
 
     run_id: str
     resumed: bool
+    lines: int = 0
+    shared: int = 0
 
 
 def submit(
@@ -69,7 +74,7 @@ def submit(
         ) as load:
             _add(load, paths, prepare, seen)
         span.set_attributes(run_id=run_id, lines=load.lines)
-    return Submitted(run_id=run_id, resumed=False)
+    return Submitted(run_id=run_id, resumed=False, lines=load.lines, shared=load.shared)
 
 
 def _add(load: Load, paths: Sequence[Path], prepare: Prepare, seen: Callable[[int], None]) -> None:

@@ -5,8 +5,8 @@ Two verdicts contradict each other where the sentences differ in nothing but the
 with one digest, and where each proof uses no axiom that the other was not allowed. What a text looks like
 plays no part.
 
-Where one key, or the manifests, brought all lines of both verdicts, the two are taken back. Otherwise they
-are marked as contested and stay what they are: no line changes the verdict of a line of another key.
+Where one key, or the manifests of one login, brought all lines of both verdicts, the two are taken back.
+Otherwise they are marked as contested and stay what they are: no line changes the verdict of another's line.
 """
 
 from __future__ import annotations
@@ -42,18 +42,14 @@ _OWNERS = """
     SELECT DISTINCT asked.id, owner
     FROM unnest(CAST(%(ids)s AS bigint[])) AS asked (id)
     CROSS JOIN LATERAL (SELECT run_id FROM jobs WHERE check_id = asked.id OFFSET 0) AS line
-    CROSS JOIN LATERAL (SELECT owner FROM runs WHERE id = line.run_id LIMIT 1) AS run
+    CROSS JOIN LATERAL (
+        SELECT coalesce('key ' || nullif(owner, ''), 'login ' || submitted_by) AS owner
+        FROM runs WHERE id = line.run_id LIMIT 1
+    ) AS run
 """
 # No later line shares what is taken back.
-_TAKE_BACK = """
-    WITH kept AS (
-        UPDATE verdicts
-        SET verdict = %(verdict)s, reason = %(reason)s, detail = %(detail)s, decided_at = now()
-        WHERE check_id = ANY(%(ids)s) AND reason <> %(reason)s RETURNING check_id
-    )
-    UPDATE checks SET identity = NULL FROM kept WHERE id = check_id
-"""
-_CONTEST = "UPDATE verdicts SET contested = true WHERE check_id = ANY(%(ids)s) AND NOT contested"
+_TAKE_BACK = "SELECT take_back(%(ids)s, %(detail)s)"
+_CONTEST = "SELECT contest(%(ids)s)"
 # Proofs do not wait for each other. All take their locks in one order, so no two transactions wait for
 # each other, and none takes a lock twice: of a shared lock that becomes exclusive each may hold a half.
 _LOCK = """
@@ -176,7 +172,7 @@ def _settled(cursor: Cursor[DictRow], found: Sequence[DictRow]) -> Settled:
 
 
 def _owners(cursor: Cursor[DictRow], ids: Iterable[int]) -> Mapping[int, set[str | None]]:
-    """Return who brought the lines of checks: keys, and None for manifests."""
+    """Return the owners of the lines of checks: keys, logins, and None for manifests of earlier releases."""
     found = defaultdict[int, set[str | None]](set)
     for row in cursor.execute(_OWNERS, {"ids": sorted(ids)}):
         found[row["id"]].add(row["owner"])
@@ -187,6 +183,5 @@ def _taken_back(cursor: Cursor[DictRow], own: Iterable[int]) -> Verdict:
     """Take the verdicts of checks back, and return what replaces them."""
     ids = sorted(own)
     said = contradiction(f"checks {', '.join(map(str, ids[:_MOST_NAMED]))}")
-    values = {"verdict": said.outcome, "reason": said.reason, "detail": said.detail, "ids": ids}
-    cursor.execute(_TAKE_BACK, values)
+    cursor.execute(_TAKE_BACK, {"detail": said.detail, "ids": ids})
     return said

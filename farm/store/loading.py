@@ -106,6 +106,7 @@ _TALLY = """
     INSERT INTO tallies
     SELECT 'lines', CASE WHEN shared THEN 'shared' ELSE 'own' END, count(*)
     FROM jobs WHERE run_id = %(run_id)s GROUP BY shared
+    RETURNING word, number
 """
 
 #: A second pass is rare already.
@@ -115,13 +116,16 @@ _QUEUED = "SELECT count(*) FROM (SELECT FROM checks WHERE status = 'queued' LIMI
 
 
 class Load(NewRun):
-    """A run of manifests that is being stored."""
+    """A run of manifests that is being stored.
+
+    `lines` counts its lines; at the end `shared` counts those among them that have an equal line.
+    """
 
     def __init__(self, session: Connection, *values: Any, **options: Any) -> None:
         """Take a session in a transaction, and the values of `NewRun`."""
         driver = cast("psycopg.Connection[Any]", session.connection.driver_connection)
         super().__init__(driver, *values, **options)
-        self.lines = self._staged = 0
+        self.lines = self.shared = self._staged = 0
         self._session = session
         self._manifests = 0
         self._run_fields = text_field(self.run_id) + boolean_field(bool(self._values["races"]))
@@ -186,9 +190,12 @@ class Load(NewRun):
             if queue_limit is not None:
                 self._require_room(queue_limit, queue_limit)
             self._settle()
-        self._execute(_TALLY)
+        self.shared = dict(self._execute(_TALLY).fetchall()).get("shared", 0)
         if self._values["races"]:
             waiting.stop_rivals_of_run(self._session, self.run_id)
+        # PostgreSQL plans the submit's next questions on these statistics. ANALYZE comes last: a transaction
+        # that waits for its lock then blocks nothing here.
+        self._execute("SELECT renew_statistics(%(lines)s)", lines=self.lines)
 
     def _attach(self) -> None:
         """Insert the staged checks, and have lines with equal checks of other runs wait for those.

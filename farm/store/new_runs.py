@@ -72,11 +72,9 @@ INSERT_CHECKS = f"""
 
 #: Stores the verdicts of checks whose text alone decides.
 INSERT_VERDICTS = """
-    INSERT INTO verdicts (
-        check_id, attempt, verdict, reason, detail, messages, hits, wall_seconds, cpu_seconds,
-        peak_memory_kib, isolation, environment_digest, toolchain, checker_version)
-    SELECT check_id, 0, verdict, reason, detail, '[]', '[]', 0, 0, 0, '', '', '', %(version)s
-    FROM {staged} WHERE verdict IS NOT NULL
+    SELECT decide_by_text(
+        array_agg(check_id), array_agg(verdict), array_agg(reason), array_agg(detail), %(version)s)
+    FROM {staged} WHERE verdict IS NOT NULL HAVING count(*) > 0
 """
 
 #: Moves other runs' checks forward to where this run's own would be.

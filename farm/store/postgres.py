@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import platform
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -24,11 +27,11 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from farm import place
-from farm.errors import DatabaseVersion, FarmError, ServerDown
+from farm.errors import CutOff, DatabaseVersion, FarmError, RoleRefused, ServerDown
 from farm.store.address import address
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0025"
+SCHEMA = "0026"
 #: The revision that an empty database gets first; a database of an older one is of no release.
 _FIRST = "0014"
 
@@ -43,6 +46,10 @@ _OUT_OF_TIME = ("55P03", "57014")
 _DEADLOCK = "40P01"
 # How often a migration may lose a deadlock against workers, whose transactions take milliseconds.
 _MIGRATIONS_TRIED = 5
+# Its "insufficient_privilege": a grant, or one of the farm's own triggers, does not let this role do it.
+_REFUSED = "42501"
+# Its "idle_in_transaction_session_timeout": the process did nothing for too long, such as one that slept.
+_SLEPT = "25P03"
 # Its "read_only_sql_transaction": the server is being restored, or is a standby.
 _READ_ONLY = "25006"
 
@@ -84,13 +91,26 @@ def connect(
         pool_pre_ping=not works,
         connect_args={"application_name": application, "connect_timeout": _CONNECT_SECONDS, **_TCP},
     )
-    settings = [*(_LOOK_UP if works else ()), *(_PLAN_ONCE if plans_once else ())]
+    settings = [*_AWAKE, *(_LOOK_UP if works else ()), *(_PLAN_ONCE if plans_once else ())]
     event.listen(engine, "connect", partial(_begin_session, settings))
     event.listen(engine, "begin", _begin_transaction)
     if works:
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_when_idle)
     return engine
+
+
+def signed(application: str) -> str:
+    """Return a name for `pg_stat_activity` with the user and the machine of this process.
+
+    Workers have none: queries of all releases find them by `farm-worker`.
+    """
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = str(os.getuid())
+    name = f"{application} {user}@{platform.node()}".encode("ascii", "replace")
+    return name[:_NAME_BYTES].decode()
 
 
 def driver_arguments(engine: Engine) -> dict[str, Any]:
@@ -101,9 +121,24 @@ def driver_arguments(engine: Engine) -> dict[str, Any]:
     _, arguments = engine.dialect.create_connect_args(engine.url)
     # SQLAlchemy's own conversions of types stay here.
     theirs = {name: value for name, value in arguments.items() if name != "context"}
-    ours = {"application_name": "farm-export", "connect_timeout": _CONNECT_SECONDS, "prepare_threshold": None}
+    ours = {
+        "application_name": signed("farm-export"),
+        "connect_timeout": _CONNECT_SECONDS,
+        "prepare_threshold": None,
+    }
     return {**theirs, **ours, **_TCP}
 
+
+# How soon PostgreSQL ends a transaction whose process does nothing, such as one on a laptop that sleeps, and
+# a connection whose machine is gone: their locks hold up migrations. Sockets ignore the keepalives.
+_AWAKE = (
+    "idle_in_transaction_session_timeout = '5min'",
+    "tcp_keepalives_idle = 60",
+    "tcp_keepalives_interval = 10",
+    "tcp_keepalives_count = 6",
+)
+# PostgreSQL cuts longer names.
+_NAME_BYTES = 63
 
 # Without sequential scans the estimated costs are so high that PostgreSQL would compile each statement.
 _LOOK_UP = ("enable_seqscan = off", "jit = off")
@@ -117,8 +152,7 @@ def _begin_session(settings: Sequence[str], connection: Any, record: ConnectionP
         connection.prepare_threshold = None
         record.info[_LOCAL] = "; ".join(f"SET LOCAL {setting}" for setting in settings)
     else:
-        for setting in settings:
-            connection.execute(f"SET {setting}")
+        connection.execute("; ".join(f"SET {setting}" for setting in settings))
     connection.commit()
 
 
@@ -166,20 +200,45 @@ def _ping_when_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object
 
 @contextmanager
 def reaching(engine: Engine) -> Iterator[None]:
-    """Raise `ServerDown` when PostgreSQL cannot be reached or goes away inside the block."""
+    """Raise `ServerDown` when PostgreSQL cannot be reached or goes away inside the block.
+
+    Raises `RoleRefused` where it lacks a right.
+    """
     try:
         yield
     except (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError) as error:
         if _is_too_much(error):
             raise
         raise _down(engine, error) from error
-    except (DBAPIError, psycopg.errors.ReadOnlySqlTransaction) as error:
+    except (
+        DBAPIError,
+        psycopg.errors.ReadOnlySqlTransaction,
+        psycopg.errors.InsufficientPrivilege,
+        psycopg.errors.IdleInTransactionSessionTimeout,
+    ) as error:
+        if _sqlstate(error) == _SLEPT:
+            raise _down(engine, error) from error
+        if _sqlstate(error) == _REFUSED:
+            raise _refused(engine, error) from error
         if _sqlstate(error) == _READ_ONLY:
             engine.dispose()  # the address may lead to the primary by now
             raise _only_reads(engine) from error
         if getattr(error, "connection_invalidated", False):
             raise _down(engine, error) from error
         raise
+
+
+@contextmanager
+def before_commit(connection: Connection) -> Iterator[None]:
+    """Raise `CutOff` when the connection is lost inside the block, which is in a transaction."""
+    try:
+        with reaching(connection.engine):
+            yield
+    except CutOff:
+        raise
+    except ServerDown as error:
+        connection.invalidate()  # else its rollback would fail, too
+        raise CutOff(f"PostgreSQL ended the connection: {_cause(error.__cause__ or error)}") from error
 
 
 def _sqlstate(error: Exception) -> str:
@@ -275,6 +334,12 @@ def hashing(connection: Connection) -> Iterator[None]:
     connection.execute(text("SET LOCAL enable_nestloop = on"))
 
 
+def _refused(engine: Engine, error: Exception) -> RoleRefused:
+    diagnosis = cast("psycopg.Error", getattr(error, "orig", error)).diag
+    hint = f" {diagnosis.message_hint}" if diagnosis.message_hint else ""
+    return RoleRefused(str(engine.url.username), f"{diagnosis.message_primary}.{hint}")
+
+
 def _only_reads(engine: Engine) -> ServerDown:
     where = engine.url.render_as_string(hide_password=True)
     return ServerDown(
@@ -286,16 +351,25 @@ def _only_reads(engine: Engine) -> ServerDown:
 def _down(engine: Engine, error: Exception) -> ServerDown:
     where = engine.url.render_as_string(hide_password=True)
     cause = getattr(error, "orig", error)
+    if _sqlstate(error) == _SLEPT:
+        return ServerDown(
+            f"PostgreSQL ended a transaction in which nothing happened for long ({_cause(error)})"
+        )
     if refused := _REFUSED_PASSWORD.search(str(cause)):
         return ServerDown(
             f"PostgreSQL at {where} refused the password of `{refused[1]}`; correct FARM_DATABASE_URL"
         )
     host = engine.url.host or str(engine.url.query.get("host", ""))
-    why = (str(cause).strip() or type(cause).__name__).splitlines()[0]
     return ServerDown(
-        f"PostgreSQL does not answer at {where}: {why}; "
+        f"PostgreSQL does not answer at {where}: {_cause(error)}; "
         f"{place.here().start(place.POSTGRES, host)} or correct FARM_DATABASE_URL, and try again"
     )
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first line of the driver's message."""
+    cause = getattr(error, "orig", error)
+    return (str(cause).strip() or type(cause).__name__).splitlines()[0]
 
 
 def revision(connection: Connection) -> str | None:
@@ -350,7 +424,7 @@ def upgrade(url: str, *, lock_seconds: int = 10) -> tuple[str | None, str]:
     changed. Raises `FarmError` then, `ServerDown`, and `DatabaseVersion` when the database is too new for
     this farm, or of no release.
     """
-    engine = connect(url, application="farm-db")
+    engine = connect(url, application=signed("farm-db"))
     try:
         with reaching(engine), engine.connect() as connection:
             before = revision(connection)
@@ -372,7 +446,7 @@ def _migrated(engine: Engine, lock_seconds: int) -> str:
     config = Config(attributes={"lock_seconds": lock_seconds})
     config.set_main_option("script_location", str(resources.files(_MIGRATIONS)))
     config.attributes["engine"] = engine
-    with reaching(engine), _in_time():
+    with reaching(engine), _in_time(engine):
         _despite_deadlocks(lambda: command.upgrade(config, "head"))
     return SCHEMA
 
@@ -388,8 +462,36 @@ def _despite_deadlocks(migrate: Callable[[], None]) -> None:
     return migrate()
 
 
+# Those whose transaction began first, first; the migration itself has ended.
+_HOLDERS = text("""
+    SELECT pid, coalesce(usename, backend_type) AS of, application_name, host(client_addr) AS address, state,
+           extract(epoch FROM now() - xact_start)::bigint AS seconds
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND EXISTS (
+        SELECT FROM pg_locks JOIN pg_class ON pg_class.oid = relation
+        WHERE pg_locks.pid = pg_stat_activity.pid AND granted AND relkind = 'r' AND relpersistence = 'p'
+          AND relnamespace <> 'pg_catalog'::regnamespace)
+    ORDER BY xact_start NULLS FIRST LIMIT 3
+""")
+
+
+def _holders(engine: Engine) -> str:
+    """Return the processes that hold locks of tables, and how to end the first one; "" for none."""
+    with engine.connect() as connection:
+        found = connection.execute(_HOLDERS).all()
+    if not found:
+        return ""
+    who = [
+        f"process {each.pid} of {each.of} ({each.application_name}"
+        f"{f', from {each.address}' if each.address else ''}"
+        f"{f', {each.state} since {each.seconds} s' if each.seconds is not None else ''})"
+        for each in found
+    ]
+    return f"; held by {', '.join(who)}, which this ends: SELECT pg_terminate_backend({found[0].pid})"
+
+
 @contextmanager
-def _in_time() -> Iterator[None]:
+def _in_time(engine: Engine) -> Iterator[None]:
     """Say in the farm's words that a migration gave up rather than hold others up."""
     try:
         yield
@@ -398,6 +500,7 @@ def _in_time() -> Iterator[None]:
             raise
         why = str(error.orig).strip().splitlines()[0]
         raise FarmError(
-            f"the migration gave up and changed nothing: another transaction locks a table ({why}); "
-            "stop workers and submits, or wait for them, then run again: farm db upgrade"
+            f"the migration gave up and changed nothing: another transaction locks a table ({why}"
+            f"{_holders(engine)}); stop workers and submits, or wait for them, then run again: "
+            "farm db upgrade"
         ) from error

@@ -218,6 +218,17 @@ _TALLY = """
     LEFT JOIN verdicts ON verdicts.check_id = checks.id AND cancelled IS NULL
     WHERE run_id = :run GROUP BY 1, 2, 3, 4
 """
+# Each check is looked up by its id alone: before ANALYZE has counted a load, PostgreSQL takes the index of
+# queued checks for empty, and would scan all of it for each line.
+_QUEUED_OF_RUN = """
+    WITH queued AS MATERIALIZED (
+        SELECT environment, tier, count(*) AS lines
+        FROM jobs CROSS JOIN LATERAL (
+            SELECT environment, tier, status FROM checks WHERE id = check_id LIMIT 1
+        ) AS asked
+        WHERE run_id = :run_id AND cancelled IS NULL AND status = 'queued' GROUP BY 1, 2
+    )
+"""
 
 
 def _only_pending(found: Sequence[Pending]) -> ServedEnvironment:
@@ -248,11 +259,14 @@ def _asked_of(rows: Iterable[DictRow]) -> dict[str, BroughtBatch]:
 class Queries:
     """Questions to the store; every one raises `ServerDown` when PostgreSQL cannot be reached."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, *, most_seconds: int | None = None) -> None:
+        """Take the way to PostgreSQL; a statement that takes longer than `most_seconds` is no answer."""
+        self.engine, self._most_seconds = engine, most_seconds
 
     def _all(self, statement: str, **values: object) -> list[RowMapping]:
         with reaching(self.engine), self.engine.connect() as connection:
+            if self._most_seconds is not None:
+                connection.execute(text(f"SET LOCAL statement_timeout = '{self._most_seconds}s'"))
             return list(connection.execute(text(statement), values).mappings())
 
     def recorded_until(self) -> datetime:
@@ -261,12 +275,7 @@ class Queries:
         A verdict bears the time at which its transaction began, so one that a worker is recording is older
         than now and cannot be seen yet.
         """
-        (row,) = self._all(
-            """
-            SELECT least(now(), min(xact_start)) AS at FROM pg_stat_activity
-            WHERE application_name = 'farm-worker' AND datname = current_database()
-            """
-        )
+        (row,) = self._all("SELECT recorded_until() AS at")
         at: datetime = row["at"]
         return at
 
@@ -329,11 +338,11 @@ class Queries:
     def unserved(self, run_id: str, *, seconds: float) -> list[str]:
         """Return the environments that a run still waits for and no worker has served for so long."""
         rows = self._all(
-            """
+            _QUEUED_OF_RUN
+            + """
             SELECT name FROM environments
-            WHERE coalesce(seen_at, '-infinity') < now() - :seconds * interval '1 second' AND EXISTS (
-                SELECT FROM checks JOIN jobs ON jobs.check_id = checks.id
-                WHERE run_id = :run_id AND status = 'queued' AND environment = environments.name)
+            WHERE coalesce(seen_at, '-infinity') < now() - :seconds * interval '1 second'
+              AND name IN (SELECT environment FROM queued)
             """,
             run_id=run_id,
             seconds=seconds,
@@ -343,12 +352,11 @@ class Queries:
     def untiered(self, run_id: str) -> list[Untiered]:
         """Return which lines of a run wait for a tier that their environment is served without."""
         rows = self._all(
-            """
-            SELECT environment, checks.tier, environments.tiers AS had, count(*) AS lines
-            FROM jobs JOIN checks ON checks.id = check_id
-            JOIN environments ON environments.name = environment
-            WHERE run_id = :run_id AND cancelled IS NULL AND status = 'queued' AND checks.tier <> ALL(tiers)
-            GROUP BY 1, 2, 3 ORDER BY 1, 2
+            _QUEUED_OF_RUN
+            + """
+            SELECT environment, tier, environments.tiers AS had, lines
+            FROM queued JOIN environments ON environments.name = environment
+            WHERE tier <> ALL(tiers) ORDER BY 1, 2
             """,
             run_id=run_id,
         )
@@ -381,10 +389,9 @@ class Queries:
     def queued_in(self, run_id: str) -> list[str]:
         """Return the environments in which checks of a run are queued."""
         rows = self._all(
-            """
-            SELECT name FROM environments WHERE EXISTS (
-                SELECT FROM jobs JOIN checks ON checks.id = check_id
-                WHERE run_id = :run_id AND status = 'queued' AND environment = environments.name)
+            _QUEUED_OF_RUN
+            + """
+            SELECT name FROM environments WHERE name IN (SELECT environment FROM queued)
             """,
             run_id=run_id,
         )

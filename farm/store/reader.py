@@ -9,20 +9,12 @@ from sqlalchemy import Engine
 
 from farm.errors import FarmError
 from farm.store.postgres import reaching
+from farm.store.rights import TRAITS, Role
 
 #: The role's name; it is the same in every database of a server.
-ROLE = "farm_reader"
+ROLE = str(Role.READER)
 
-# A dashboard's query that takes longer is a mistake, and must not hold back vacuum. Its
-# queries read the lines of one run among many: an index finds them, and compiling takes longer than running.
-_SETTINGS = {
-    "jit": "off",
-    "random_page_cost": "1.1",
-    "default_transaction_read_only": "on",
-    "statement_timeout": "30s",
-    "idle_in_transaction_session_timeout": "30s",
-}
-_CONNECTIONS = 20
+_TRAITS = TRAITS[Role.READER]
 
 
 def make_reader(engine: Engine, *, password: str | None) -> bool:
@@ -50,8 +42,8 @@ def _make(driver: Connection[Any], password: str | None) -> bool:
     role = sql.Identifier(ROLE)
     if found is None:
         words = "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT {}"
-        driver.execute(sql.SQL(words).format(role, sql.Literal(_CONNECTIONS)))
-    for name, value in _SETTINGS.items():  # a role may change its own
+        driver.execute(sql.SQL(words).format(role, sql.Literal(_TRAITS.connections)))
+    for name, value in _TRAITS.settings.items():  # a role may change its own
         setting = sql.SQL("ALTER ROLE {} SET {} = {}")
         driver.execute(setting.format(role, sql.Identifier(name), sql.Literal(value)))
     if password is not None:

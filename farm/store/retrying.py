@@ -14,6 +14,8 @@ from farm.store.postgres import hashing
 _CANCELLED = text("UPDATE runs SET cancelled_at = now() WHERE id = :run_id")
 _GOES_ON = text("UPDATE runs SET cancelled_at = NULL, deadline_at = NULL WHERE id = :run_id")
 
+_COUNTED = text("SELECT renew_statistics(:lines)")
+
 _CHOSEN = """
     run_id = :run_id AND CASE
         WHEN cancelled IS NOT NULL THEN 'cancelled' = ANY(:status)
@@ -89,6 +91,7 @@ def retry(
     if left:
         waiting.leave_behind(connection, left)
         connection.execute(_GOES_ON, {"run_id": run_id})
+        connection.execute(_COUNTED, {"lines": len(left)})
     return len(left)
 
 

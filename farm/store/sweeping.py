@@ -12,8 +12,8 @@ from farm.judging.states import CancelReason, Status
 from farm.store import tallies, waiting
 from farm.store.postgres import reaching
 
-# One sweep at a time on a database: a row that is always there, which no reader of views can lock.
-_SWEEPING = text("SELECT 1 FROM alembic_version FOR NO KEY UPDATE SKIP LOCKED")
+# One sweep at a time on a database: a row that is always there, which only who records verdicts can lock.
+_SWEEPING = text("SELECT 1 FROM sweeping FOR NO KEY UPDATE SKIP LOCKED")
 
 # A dead worker does not extend its leases. The last failure allowed ends the check instead of queueing it
 # again: a check that crashes every worker must not be retried for ever.

@@ -35,7 +35,7 @@ from farm.store.contradictions import Settled
 from farm.store.environments import Served
 from farm.store.new_lines import TEXT_COLUMNS
 from farm.store.new_runs import WORK
-from farm.store.postgres import UNHURRIED, reaching, single
+from farm.store.postgres import UNHURRIED, before_commit, reaching, single
 from farm.store.sweeping import Swept, sweep
 from farm.store.watermark import Front, Place
 from farm.store.wish import Alike
@@ -356,8 +356,11 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit the changes of the block, all or none."""
-        with reaching(self.engine), self.engine.begin() as connection:
+        """Commit the changes of the block, all or none.
+
+        Raises `CutOff` where the connection is lost before the commit.
+        """
+        with reaching(self.engine), self.engine.begin() as connection, before_commit(connection):
             yield connection
 
     def register(self, served: Iterable[Served]) -> None:

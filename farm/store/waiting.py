@@ -129,22 +129,7 @@ _CANCEL_OF = """
 """
 _CANCEL = text(_CANCEL_OF.format(some=_SOME))
 
-_DROP = text("""
-    WITH idle AS (
-        SELECT id, status, attempt, worker, started_at FROM checks
-        WHERE id = ANY(:ids) AND status IN ('queued', 'running')
-          AND NOT EXISTS (SELECT FROM jobs WHERE check_id = checks.id AND cancelled IS NULL)
-    ), dropped AS (
-        UPDATE checks SET status = 'cancelled', lease_until = NULL, identity = NULL
-        FROM idle WHERE checks.id = idle.id
-    ), ended AS (
-        INSERT INTO attempts (check_id, number, worker, started_at, outcome, detail)
-        SELECT id, attempt, worker, started_at, 'cancelled', 'nobody waits for it any more'
-        FROM idle WHERE status = 'running'
-        RETURNING outcome
-    )
-    INSERT INTO tallies SELECT 'attempts', outcome, count(*) FROM ended GROUP BY outcome
-""")
+_DROP = text("SELECT drop_idle_checks(CAST(:ids AS bigint[]))")
 
 # One of the lines that wait for a check is not shared: the check and its cost count for this line's run.
 _HEIRS = text("""

@@ -24,6 +24,12 @@
 {{- end }}
 {{- end }}
 
+{{/* Where the URL of a part's role is: farm.database (list ROOT PART), as JSON */}}
+{{- define "farm.database" -}}
+{{- $database := (index . 0).Values.database -}}
+{{- dict "existingSecret" $database.existingSecret "key" (get $database.keys (index . 1) | default $database.key) | toJson -}}
+{{- end }}
+
 {{/* farm.volumes (list ROOT DATABASE) */}}
 {{- define "farm.volumes" -}}
 {{- $root := index . 0 -}}

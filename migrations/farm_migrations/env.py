@@ -9,6 +9,7 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import text
 
+from farm.store import roles
 from farm_migrations.tables import metadata
 
 # The key of the advisory lock, the same for every farm: the process that holds it migrates, others wait.
@@ -20,5 +21,6 @@ with context.config.attributes["engine"].begin() as connection:
     seconds = context.config.attributes.get("lock_seconds", 10)
     connection.execute(text(f"SET LOCAL lock_timeout = '{seconds}s'"))
     connection.execute(text("SET LOCAL statement_timeout = '10min'"))
-    context.configure(connection=connection, target_metadata=metadata)
-    context.run_migrations()
+    with roles.owning(connection):
+        context.configure(connection=connection, target_metadata=metadata)
+        context.run_migrations()

@@ -14,6 +14,7 @@
     api_keys       the keys of the HTTP service, with scopes and limits
     tallies        counts of attempts by outcome, and of submitted lines; a count is the sum of its rows
     compatibility  the oldest revision whose farms may use these tables
+    sweeping       one row, which a sweep locks, so that there is one at a time
     submitting     a lock for each list of manifests during its submit; no row is ever committed
     pruned_runs    deleted runs whose lines are not all deleted yet
 
@@ -135,6 +136,9 @@ runs = Table(
     Column("deadline_at", DateTime(timezone=True)),
     # A submit does not resume a run that a user cancelled.
     Column("cancelled_at", DateTime(timezone=True)),
+    # The login that stored it, and the number of that transaction; null in runs of earlier releases.
+    Column("submitted_by", Text, server_default=text("session_user::text")),
+    Column("stored_by", BigInteger, server_default=text("pg_current_xact_id()::text::bigint")),
     Index("runs_deadline_at_idx", "deadline_at", postgresql_where=text("deadline_at IS NOT NULL")),
     # Runs of manifests alone, because there may be millions of batches.
     Index(None, "created_at", postgresql_where=text("owner IS NULL")),
@@ -430,6 +434,14 @@ tallies = Table(
 )
 
 Table("submitting", metadata, Column("paths_sha256", LargeBinary, primary_key=True))
+
+# One row, which a sweep locks.
+Table(
+    "sweeping",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    CheckConstraint("one", name="one_row"),
+)
 
 Table("pruned_runs", metadata, Column("run_id", Text, primary_key=True))
 

@@ -176,7 +176,7 @@ class TestSubmitAgain:
     def test_after_a_kill_in_the_middle_finishes_the_job(self, quiet: Quiet, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", *(entry(PROVED, number) for number in range(3000)))
         waiting = (
-            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'farm'"
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'farm %'"
         )
         with quiet.engine.connect() as connection:
             connection.execute(text("LOCK TABLE manifests IN ACCESS EXCLUSIVE MODE"))

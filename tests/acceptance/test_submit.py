@@ -97,7 +97,9 @@ def test_an_interrupt_as_soon_as_the_run_is_stored_is_answered_the_same(quiet: Q
 
 def test_an_interrupt_before_the_run_is_stored_leaves_nothing(quiet: Quiet, tmp_path: Path) -> None:
     path = three(tmp_path / "three.jsonl")
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'farm'"
+    waiting = (
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'farm %'"
+    )
     with quiet.engine.connect() as connection:
         connection.execute(text("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE"))
         with quiet.farm.started(tmp_path / "submit", "submit", path) as submit:
@@ -109,6 +111,24 @@ def test_an_interrupt_before_the_run_is_stored_leaves_nothing(quiet: Quiet, tmp_
         connection.rollback()
     assert quiet.rows() == {}
     assert quiet.redis.dbsize() == 0
+
+
+def test_a_submit_whose_transaction_postgresql_ended_begins_again_by_itself(
+    quiet: Quiet, tmp_path: Path
+) -> None:
+    path = three(tmp_path / "three.jsonl")
+    waiting = (
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'farm %'"
+    )
+    with quiet.engine.connect() as connection:
+        connection.execute(text("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE"))
+        with quiet.farm.started(tmp_path / "submit", "submit", path, "--no-wait") as submit:
+            eventually(lambda: quiet.ask(waiting))
+            quiet.ask(f"SELECT pg_terminate_backend(pid) FROM ({waiting}) AS one")
+            eventually(lambda: "begins again" in submit.said)
+            connection.rollback()
+            assert submit.ended() == 0
+    assert [quiet.queries.tally(run.id).statuses for run in quiet.queries.runs()] == [{"queued": 3}]
 
 
 def test_files_and_globs_of_every_kind_make_one_run(quiet: Quiet, tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ if os.geteuid() != 0 and not os.environ.get("CI"):
 PROGRAM = "prelude\nimport Core\n\ntheorem t : True := True.intro\n"
 QUICKSTART = ROOT / "examples" / "quickstart.jsonl"
 
+#: Each has a role in the database, and a password in the environment of `farm-setup`.
+PARTS = ("OWNER", "WORKER", "SUBMITTER", "SERVICE", "READER")
+
 
 class Farm:
     """A farm of containers that share this machine's network, and what their volumes hold."""
@@ -51,7 +54,10 @@ class Farm:
         return self.run(*test, image=image).status == 0
 
     def setup(self) -> Ended:
-        return self.run("farm-setup", volume="setup", READER_PASSWORD="reader")
+        url = self.servers.settings["FARM_DATABASE_URL"]
+        passwords = {f"{part}_PASSWORD": part.lower() for part in PARTS}
+        owner = url.replace("//farm:secret@", "//farm_owner:owner@")
+        return self.run("farm-setup", volume="setup", ADMIN_URL=url, FARM_DATABASE_URL=owner, **passwords)
 
 
 @pytest.fixture(scope="module")

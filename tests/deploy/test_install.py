@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from farm.store import postgres
-from farm.store.reader import make_reader
+from farm.store.rights import Role
+from farm.store.roles import make_roles
 from tests.chaos.servers import Servers
 from tests.deploy.node import Node, a_node
 from tests.deploy.page import commands
@@ -23,7 +24,7 @@ from tests.processes import eventually
 
 SOURCE = Path(__file__).parents[2]
 #: What cannot be done without systemd and the network, and what a node has already.
-_ELSEWHERE = re.compile(r"(systemctl|journalctl|apt-get|farm-node|echo|printf|psql) ")
+_ELSEWHERE = re.compile(r"(systemctl|journalctl|apt-get|farm-node|/opt/farm/bin/farm db|echo|printf|psql) ")
 
 
 @pytest.fixture(scope="module")
@@ -71,22 +72,23 @@ def node(servers: tuple[Servers, Pooler, str], broker: str) -> Iterator[Node]:
         yield made
 
 
-def test_the_role_that_the_page_makes_may_do_all_that_the_farm_asks(
+def test_the_database_that_the_page_makes_is_the_owners_after_it_made_the_roles(
     servers: tuple[Servers, Pooler, str],
 ) -> None:
     role = "page_farm"  # the tests' own servers have a role farm already
     spoken = [re.search(r'-c "(.+)"$', each) for each in commands("A node from nothing") if "psql " in each]
     asked = [re.sub(r"\bfarm\b", role, each[1]) for each in spoken if each]
-    assert len(asked) == 2
+    assert len(asked) == 1
     admin = create_engine(servers[0].new_database("other"), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
-        for each in asked:
-            connection.execute(text(each))
-    url = admin.url.set(username=role, database=role)
-    postgres.upgrade(url.render_as_string(hide_password=False))
-    own = postgres.connect(url.render_as_string(hide_password=False), application="farm-test")
-    make_reader(own, password=None)
-    own.dispose()
+        connection.execute(text(asked[0]))
+    url = admin.url.set(database=role)
+    made = make_roles(
+        url.render_as_string(hide_password=False), passwords={}, new_passwords=dict.fromkeys(Role, "secret")
+    )
+    assert not made.has_tables
+    owner = url.set(username=str(Role.OWNER)).render_as_string(hide_password=False)
+    assert postgres.upgrade(owner) == (None, postgres.SCHEMA)
     admin.dispose()
 
 

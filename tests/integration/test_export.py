@@ -566,7 +566,7 @@ def disconnecting(queries: Queries) -> None:
         connection.execute(text(f"SELECT pg_terminate_backend(pid) {_CONNECTIONS}"))
 
 
-_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'farm-export'"
+_CONNECTIONS = "FROM pg_stat_activity WHERE application_name LIKE 'farm-export %'"
 
 
 def connections(queries: Queries) -> int:

@@ -207,6 +207,7 @@ def looked_at(farm: Farm, lines: int) -> Step:
         farm.queries.solved("looked at")
         farm.queries.queued_in("looked at")
         farm.queries.unserved("looked at", seconds=1.0)
+        farm.queries.untiered("looked at")
         farm.queries.runs()
 
     return look

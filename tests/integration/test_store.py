@@ -442,7 +442,7 @@ class TestLeases:
     def test_a_sweep_leaves_the_work_to_one_that_is_under_way(self, store: Store, check_id: int) -> None:
         claimed(store, check_id, lease_seconds=-1)
         with store.transaction() as connection:
-            assert connection.scalar(text("SELECT 1 FROM alembic_version FOR UPDATE"))
+            assert connection.scalar(text("SELECT 1 FROM sweeping FOR UPDATE"))
             assert store.sweep(checker_version="1").taken_back == 0
         assert store.sweep(checker_version="1").taken_back == 1
 

@@ -139,7 +139,8 @@ def test_a_migration_that_does_not_get_a_table_gives_up_says_so_and_can_be_repea
     engine = _at_revision(empty_database_url, "0014")
     with engine.connect() as reading:
         reading.execute(text("LOCK TABLE jobs IN ACCESS SHARE MODE"))
-        with pytest.raises(FarmError, match=r"gave up .*changed nothing.*farm db upgrade"):
+        holder = rf"held by process {reading.scalar(text('SELECT pg_backend_pid()'))} of \w+ \(farm-test"
+        with pytest.raises(FarmError, match=rf"gave up .*changed nothing.*{holder}.*farm db upgrade"):
             postgres.upgrade(empty_database_url, lock_seconds=1)
         with engine.connect() as connection:
             assert postgres.revision(connection) == "0014"

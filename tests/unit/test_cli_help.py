@@ -63,7 +63,7 @@ def test_the_commands_are_those_of_the_design() -> None:
         *("environments", "environments add", "environments declare", "environments fit"),
         *("environments probe", "environments verify"),
         *("environments pack", "environments remove"),
-        *("down", "db reader", "db upgrade", "doctor"),
+        *("down", "db reader", "db roles", "db upgrade", "doctor"),
     }
 
 
