@@ -177,9 +177,17 @@ TRICKS = {
 }
 
 
+@pytest.fixture(scope="module")
+def three(checker: Checker, core: LeanEnvironment) -> list[Hole]:
+    """The holes of a lemma and of a theorem below it."""
+    return holes(checker, core, f"{HEADER}{LEMMA}{STATEMENT}\n{DRAFT}\n")
+
+
 @pytest.mark.parametrize(("number", "answer"), TRICKS.values(), ids=TRICKS)
-def test_no_trick_fills_a_hole(checker: Checker, core: LeanEnvironment, number: int, answer: str) -> None:
-    hole = holes(checker, core, f"{HEADER}{LEMMA}{STATEMENT}\n{DRAFT}\n")[number]
+def test_no_trick_fills_a_hole(
+    checker: Checker, core: LeanEnvironment, three: list[Hole], number: int, answer: str
+) -> None:
+    hole = three[number]
     found = answered(checker, core, hole, answer)
     assert found.outcome is Outcome.REJECTED, found.detail
     alone = answered(checker, core, replace(hole, of_holes=1, number=1), answer)
@@ -345,9 +353,11 @@ def test_holes_below_a_context_and_without_a_statement_are_filled(
     assert answered(checker, core, bare, "exact absurd h sorry", statement="").outcome is Outcome.REJECTED
 
 
-def test_holes_are_judged_where_lean_cannot_be_forked(checker: Checker, core: LeanEnvironment) -> None:
+def test_holes_are_judged_where_lean_cannot_be_forked(
+    checker: Checker, core: LeanEnvironment, three: list[Hole]
+) -> None:
     unforked = replace(core, digest="unforked", lean=(*core.lean, "-M4096"))
-    _, hole, _ = holes(checker, core, f"{HEADER}{LEMMA}{STATEMENT}\n{DRAFT}\n")
+    hole = three[1]
     assert answered(checker, unforked, hole, "exact h").outcome is Outcome.PARTIAL
     for trick, words in (
         ("exact absurd h sorry", "besides those of the other holes"),
