@@ -127,7 +127,7 @@ class Accounts:
                 continue
             self._seen.add(node)
             kind = self._kinds.of(node)
-            if kind in _SKIPPED:
+            if kind in _SKIPPED and not self._is_own(field(node, 1)):
                 self._skipped.append(self._span(node))
                 continue
             if kind == _CATCHES:
@@ -164,7 +164,7 @@ class Accounts:
         """Note a fault for a command of the program's own syntax that declares nothing."""
         kind = field(command, 1)
         start, end = self._span(command)
-        if self._has(self._first, kind) or not self._has(self._last, kind):
+        if not self._is_own(kind):
             return
         constants = (each for each, names in self._constants.items() if names)
         if not any(start <= each[0] and each[1] <= end for each in constants) and not any(
@@ -174,9 +174,9 @@ class Accounts:
 
     def _is_own_code(self, elaborator: int) -> bool:
         """Return whether a command was elaborated by an elaborator of the program."""
-        found = self._lean.call(table.FIND, shared(self._last), shared(elaborator))
-        if found == NOTHING or self._has(self._first, elaborator):
+        if not self._is_own(elaborator):
             return False
+        found = self._lean.call(table.FIND, shared(self._last), shared(elaborator))
         type_ = field(field(field(field(found, 0), 0), 0), 2)
         return tag(type_) == CONSTANT and dotted(field(type_, 0)) == _ELABORATOR
 
@@ -196,6 +196,10 @@ class Accounts:
         position = field(place, number)
         line, column = (self._lean.get(each, position) >> 1 for each in (table.LINE, table.COLUMN))
         return self._offset_of(line, column)
+
+    def _is_own(self, name: int) -> bool:
+        """Return whether the program declares a constant."""
+        return self._has(self._last, name) and not self._has(self._first, name)
 
     def _has(self, environment: int, name: int) -> bool:
         return self._lean.call(table.FIND, shared(environment), shared(name)) != NOTHING
