@@ -177,7 +177,7 @@ class Boxed:
         found = list[Replay]()
         for checker in checkers:
             answer = self._replay(module, question, checker)
-            if not answer.accepted:  # one that cannot read a file may say so too: it is asked again
+            if not answer.accepted:  # it may have failed to read a file: only a second rejection counts
                 answer = self._replay(module, question, checker)
             found.append(answer)
             if not answer.accepted:

@@ -118,8 +118,8 @@ class Holder:
         if order[:1] == END:
             self._end(number)
             return True
-        # Without room for a process or its files, the worker finds its socket closed and asks again. A fork that
-        # has ended already is reaped.
+        # Without room for a process or its files, the worker finds its socket closed and asks again. A fork
+        # that has ended already is reaped.
         with contextlib.suppress(OSError, ValueError):
             self._begin(number, files)
         for file in files:
