@@ -338,7 +338,8 @@ def test_what_the_table_lacks_is_a_failure_of_the_farm(
             verdict = judge(checked(checker, changed, "theorem t : (0 : Nat) = 7", "further 0", way))
             assert (verdict.outcome, verdict.reason) == ("judge_error", Reason.BOX_FAILED), verdict.detail
             assert (
-                "the axioms below by_hidden: these modules could not be read: Library.Base: " in verdict.detail
+                "the axioms below by_hidden: these modules could not be read: Library.Base: "
+                in verdict.detail
             )
             assert "Build the environment's modules again" in verdict.detail
             fair = judge(checked(checker, changed, "theorem t (n : Nat) : n = n", "rfl", way))

@@ -321,6 +321,7 @@ def _of(line: str) -> Callable[[Path], str]:
     [
         (_of("laen = 'lean'"), ["unknown key 'laen'", "did you mean lean?", "lean_path"]),
         (_of("audit = 'no'"), ["audit: must be true or false"]),
+        (_of("library_sorries = 'some'"), ['library_sorries: must be "refuse" or "permit"', "'some'"]),
         (_of("audit = false\nchecker = ['/bin/sh']"), ["checker: ", "audited", "remove checker or audit"]),
         (_of("checker = ['leanchecker']"), ["checker: leanchecker", "absolute path", "fix or remove"]),
         (_of("checker = 'x'"), ["checker: must be a list of strings"]),

@@ -58,6 +58,12 @@ def parts(tmp_path: Path) -> Parts:
     )
 
 
+def test_permitting_sorries_of_the_library_changes_the_digest(parts: Parts) -> None:
+    facts = {key: getattr(parts, key) for key in Parts.__slots__}
+    lenient = Parts(**{**facts, "permits_library_sorries": True})
+    assert lenient.digest("contents") != parts.digest("contents")
+
+
 def packed(parts: Parts, file: Path, **table: Any) -> Path:
     bundle.pack("m", table, parts, "d" * 64, file, quietly)
     return file

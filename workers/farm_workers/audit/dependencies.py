@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import sys
 from array import array
@@ -32,9 +33,9 @@ _SECTIONS: Mapping[str, Literal["Q", "I", ""]] = {
 }  # fmt: skip
 #: Stands in `sets` for a name that several modules declare.
 _SEVERAL = (1 << 32) - 1
-_LONGEST_HEAD = 1 << 20
-#: The most unreadable modules that a table names.
-_MOST_UNREAD = 20
+_LONGEST_HEAD = 1 << 16
+#: The most unreadable modules that a table names, and the most characters of each name and reason.
+_MOST_UNREAD, _LONGEST_UNREAD = 20, 400
 #: Stands in place of the findings if the dependencies of a module are unknown, with the reason.
 FAILED = "failed"
 _SORTS = ("axioms", "sorries", "unknown")
@@ -105,7 +106,10 @@ def write(contents: Contents, environment: str, out: BinaryIO) -> None:
         environment=environment,
         sha256=hashlib.sha256(body).hexdigest(),
         sizes=list(map(len, sections)),
-        unread=dict(list(contents.unread.items())[:_MOST_UNREAD]),
+        unread={
+            module[:_LONGEST_UNREAD]: reason[:_LONGEST_UNREAD]
+            for module, reason in list(contents.unread.items())[:_MOST_UNREAD]
+        },
         unread_modules=len(contents.unread),
     )
     line = _MARK + json.dumps(asdict(head)).encode()
@@ -200,9 +204,8 @@ class Table:
 
     def below(self, name: Name) -> Below:
         """Return the dependencies of an imported constant. Raises NotInTable if they are unknown."""
-        keys, key = self._parts["keys"], key_of(name)
-        place = bisect_left(keys, key)
-        if place == len(keys) or keys[place] != key:
+        place = _place(self._parts["keys"], key_of(name))
+        if place is None:
             raise NotInTable(self._lacks(name))
         number = self._parts["sets"][place]
         found = self._several(name) if number == _SEVERAL else self._set(number)
@@ -267,6 +270,20 @@ def mapped(file: Path | int, imports: Sequence[Name] | None = None) -> Table:
         return Table(memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ)), imports)
     except ValueError as error:  # an empty file
         raise BadTable("it is empty") from error
+
+
+def _place(keys: Sequence[int], key: int) -> int | None:
+    """Return the place of a key, None if it is not there.
+
+    Hashes are spread evenly, so a key is near the place that its value suggests: few pages are touched.
+    """
+    count = len(keys)
+    guess, width = key * count >> 64, 16 + 4 * math.isqrt(count)
+    low, high = max(0, guess - width), min(count, guess + width)
+    if (low and keys[low] > key) or (high < count and keys[high - 1] < key):
+        low, high = 0, count
+    place = bisect_left(keys, key, low, high)
+    return place if place < count and keys[place] == key else None
 
 
 def closure(modules: Iterable[int], imports: Sequence[Iterable[int]]) -> set[int]:
