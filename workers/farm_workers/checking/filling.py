@@ -1,4 +1,4 @@
-"""Checking step, holes: has Lean's parser read an answer in its hole, before anything of it is elaborated."""
+"""Checking step, holes: has Lean's parser read an answer in its hole, before Lean elaborates the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from farm_workers.lean.way import FORKED, NotShared
 _WORD = "statement_mismatch"
 _UNREAD = "Lean's parser did not get through the program as far as the hole."
 #: The faults of an answer, by the word of `protocol`. Where the parser refuses the program with the answer,
-#: Lean tells why as well, when it compiles that.
+#: Lean gives the reason as well, when it compiles that.
 _FAULTS = {
     protocol.UNREADABLE: "Lean's parser does not accept the answer where the hole is.",
     protocol.BREAKS_OUT: "The answer is not one sequence of tactics that ends where the answer ends: it "
@@ -93,7 +93,7 @@ def _asked(candidate: Candidate, fills: Fills) -> protocol.FillAsked:
 
 
 def _refused(candidate: Candidate, run: Execution, sentence: str) -> Report:
-    """Return the report of an answer that is refused before Lean elaborates anything of it."""
+    """Return the report of an answer that is refused and never elaborated."""
     return Report(
         run=run,
         answer=Answer(reached_end=True),
@@ -104,7 +104,7 @@ def _refused(candidate: Candidate, run: Execution, sentence: str) -> Report:
 
 
 def _fit(answer: bytes) -> str:
-    """Return the word that a fork has found; a Lean that lacks what the reading needs has found none."""
+    """Return the word that a fork has found; a Lean without the functions for the reading finds none."""
     try:
         return str(json.loads(answer).get("fit", protocol.FITS))
     except (ValueError, AttributeError):
