@@ -138,8 +138,5 @@ def test_imports_that_fail_once_and_not_again_are_no_error_of_the_program(
     unconfined: Checker, core: LeanEnvironment, tmp_path: Path
 ) -> None:
     environment = failing_once(tmp_path, core)  # the header is read alone first
-    first = verdict(unconfined, environment, "cold")
-    assert first.outcome is Outcome.JUDGE_ERROR, first.detail
-    assert first.is_tried_again
-    assert "Too many open files" in first.detail
     assert verdict(unconfined, environment, "cold").reason is Reason.OK
+    assert (tmp_path / "second").exists()

@@ -227,21 +227,14 @@ class LeanRunner:
         raise AssertionError("a fresh Lean has no doubts")
 
     def _imported(self, question: Question, reply: Reply) -> Reply:
-        """Return a reply; raises BoxFailed if imports failed that another Lean can make a moment later.
+        """Return the reply of a second Lean if the first one stopped in the header, else the reply given.
 
-        Imports do not depend on the text below them: this machine lacked a descriptor or memory, or could not
-        read its disk. A program can print an error at any place, which gains it nothing.
+        The first may have lacked a descriptor or memory for the imports, or could not read a disk.
         """
-        first = reply.report.answer.first_error
-        if first is None or reply.report.way == FORKED or not stops_in_header(question, reply.report):
+        if reply.report.way == FORKED or not stops_in_header(question, reply.report):
             return reply
-        alone = self._cold.compile(question.instead(question.header))
-        with alone.module or contextlib.nullcontext():
-            if alone.report.run.box_error is not None or alone.report.answer.reached_end:
-                with reply.module or contextlib.nullcontext():
-                    why = first.text.partition("\n")[0][:300]
-                    raise BoxFailed(f"imports failed, and did not fail again: {why}")
-        return reply
+        with reply.module or contextlib.nullcontext():
+            return self._cold.compile(question)
 
     def _environment_error(self, report: Report, question: Question) -> str | None:
         """Return the error of the environment if imports fail that it promises itself.

@@ -151,7 +151,7 @@ class Reply:
 def stops_in_header(question: Question, report: Report) -> bool:
     """Return whether Lean's first error stands in the header, below which it then reads nothing."""
     first = report.answer.first_error
-    if first is None or report.answer.reached_end:
+    if first is None or not first.line or report.answer.reached_end:
         return False
     return (first.line, first.column) < line_and_column(question.program, question.header_end)
 
