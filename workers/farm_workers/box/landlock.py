@@ -47,6 +47,9 @@ SCOPES_ABI, _SCOPES = 6, 1 << 0 | 1 << 1
 
 _ALWAYS_THERE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
+#: The folder of the farm's packages: Python lists it to find those that a command may read.
+_CODE = Path(__file__).parents[2]
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -150,6 +153,7 @@ def ruleset(readable: Iterable[Path], writable: Iterable[Path], version: int) ->
     try:
         for path in (*_system(), *readable):
             _allow(rules, path, handled & (_READ | _LIST | _EXECUTE))
+        _allow(rules, _CODE, handled & _LIST)
         for path in map(Path, _ALWAYS_THERE):
             _allow(rules, path, handled & (_READ | _WRITE))
         for path in writable:
