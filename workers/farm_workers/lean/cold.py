@@ -20,6 +20,7 @@ from farm_workers.lean.messages import (
     compile_command,
     completes,
     is_its_only_error,
+    reports_error,
     with_end_mark,
 )
 from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply, stops_in_header
@@ -79,7 +80,7 @@ def in_a_process(question: Question, isolation: Isolation, snapshot: Path | None
     way, has_end = SNAPSHOT if snapshot else COLD, False
     if _has_failed(run) and not completes(run.stdout, program=program, mark=mark):
         unread = Reply.of(question, run, way, lambda: None)
-        if unread.report.answer.first_error is None or stops_in_header(question, unread.report):
+        if not reports_error(run.stdout) or stops_in_header(question, unread.report):
             return unread
         has_end = is_its_only_error(run.stdout, program=program, mark=mark)
         run, module, declared = _in_a_box(question, program, isolation, snapshot)

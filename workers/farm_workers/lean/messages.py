@@ -64,6 +64,12 @@ def completes(stdout: bytes, *, program: str, mark: str) -> bool:
     return has_mark and all(each.severity != "error" for each in behind)
 
 
+def reports_error(stdout: bytes) -> bool:
+    """Return whether Lean's answer to `with_end_mark` contains an error, be it about the mark."""
+    said, _ = _separated(stdout)
+    return any(each.severity == "error" for each in said)
+
+
 def is_its_only_error(stdout: bytes, *, program: str, mark: str) -> bool:
     """Tell from Lean's answer to `with_end_mark` whether the mark is all that Lean takes for an error."""
     said, _ = _separated(stdout)
