@@ -237,11 +237,13 @@ def before_commit(connection: Connection) -> Iterator[None]:
     except CutOff:
         raise
     except ServerDown as error:
+        if error.__cause__ is not None and _sqlstate(error.__cause__) == _READ_ONLY:
+            raise  # the connection is whole, and the same would happen again
         connection.invalidate()  # else its rollback would fail, too
         raise CutOff(f"PostgreSQL ended the connection: {_cause(error.__cause__ or error)}") from error
 
 
-def _sqlstate(error: Exception) -> str:
+def _sqlstate(error: BaseException) -> str:
     return getattr(getattr(error, "orig", error), "sqlstate", None) or ""
 
 

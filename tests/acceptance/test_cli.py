@@ -180,7 +180,7 @@ def test_the_options_of_the_assembly_reach_it(farm: Command, tmp_path: Path) -> 
     }
     (parsed,) = read(source)
     for words, options in flags.items():
-        said = farm("assemble", source, "-o", target, "--profile", "nemo-2025-11", *words)
+        said = farm("assemble", source, "-o", target, "--force", "--profile", "nemo-2025-11", *words)
         assert said.returncode == 0, said.stderr
         expected = assemble(parsed, AssemblyOptions(profile="nemo-2025-11", **options)).text
         assert lines(target)[0]["predicted_proof"] == expected, words

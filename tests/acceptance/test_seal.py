@@ -92,6 +92,7 @@ def native(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> P
     It imports a module with the name of Lean's own, without which no term is compiled.
     """
     folder = tmp_path_factory.mktemp("native")
+    folder.chmod(0o755)  # the process that reads modules as data is another user's
     path = (*core.lean_path, str(folder))
     (folder / "Init").mkdir()
     _compiled(core, folder / "Init" / "Prelude.lean", HEADER, path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from farm_workers.audit.dependencies import BadTable, Below, Contents, NotInTable, Table, key_of, mapped
-from farm_workers.audit.library import main, read
+from farm_workers.audit.library import main, modules_below, read
 from farm_workers.audit.olean import Name
 
 from tests.dependencies import packed, table, table_of
@@ -221,3 +221,12 @@ def test_the_process_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFix
     main([str(tmp_path / "table"), "e", str(OLEANS)])
     assert '"modules": 3' in capsys.readouterr().out
     mapped(tmp_path / "table").require("e")
+
+
+def test_a_folder_that_is_missing_has_no_modules_and_one_that_cannot_be_read_ends_the_reading(
+    tmp_path: Path,
+) -> None:
+    assert list(modules_below(tmp_path / "missing")) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        list(modules_below(tmp_path / "file"))

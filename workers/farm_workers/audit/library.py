@@ -68,15 +68,24 @@ def read(roots: Sequence[Path]) -> Contents:
 
 
 def modules_below(root: Path) -> Iterator[tuple[Name, Path]]:
-    """Yield the modules in a folder and below it, through symbolic links too, with their files."""
+    """Yield the modules in a folder and below it, through symbolic links too, with their files.
+
+    Raises OSError for a folder that cannot be read.
+    """
     walked = set[str]()
-    for here, below, names in os.walk(root, followlinks=True):
+    for here, below, names in os.walk(root, followlinks=True, onerror=_require_missing):
         walked.add(os.path.realpath(here))
         below[:] = [each for each in sorted(below) if os.path.realpath(f"{here}/{each}") not in walked]
         folders = Path(here).relative_to(root).parts
         for name in sorted(names):
             if name.endswith(_SUFFIX):
                 yield (*folders, name.removesuffix(_SUFFIX)), Path(here, name)
+
+
+def _require_missing(error: OSError) -> None:
+    """Raise the error of a folder that is there: a search path may name others, which Lean passes over."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _in_order(files: dict[Name, Path], unread: dict[str, str]) -> Iterator[tuple[Name, list[Name]]]:
