@@ -322,7 +322,7 @@ def test_a_worker_that_is_at_a_long_check_without_postgresql_is_left_alone(
             try:
                 eventually(lambda: "will be retried" in running.said, seconds=60)
                 assert mounted.probed(container, "livenessProbe") == 200
-                assert mounted.probed(container, "readinessProbe") == 200
+                eventually(lambda: mounted.probed(container, "readinessProbe") == 503)  # and it says so
             finally:
                 admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
