@@ -68,7 +68,10 @@ def node(servers: tuple[Servers, Pooler, str], broker: str) -> Iterator[Node]:
             if not _ELSEWHERE.match(command):
                 made.run(command)
         made.run(f"echo '{servers[2]}' > /etc/farm/database-url; echo '{broker}' > /etc/farm/broker-url")
-        made.run("farm-node db upgrade")
+        # The page's URLs have a password in place of SECRET; here one role is all parts.
+        for part in ("owner", "service"):
+            made.run(f"echo \"FARM_DATABASE_URL='{servers[2]}'\" >> /etc/farm/{part}.env")
+        made.run("farm-node --as owner db upgrade")
         yield made
 
 
