@@ -21,6 +21,8 @@ from farm.store.records import Item
 
 #: The key of a client that waits is checked again after this time.
 KEY_SECONDS = 2.0
+#: A disconnection that has come in already is noticed within this time.
+_MOMENT_SECONDS = 0.1
 #: The answer to a client whose key was revoked while it waited.
 REVOKED = "the key was revoked meanwhile; use another key"
 
@@ -79,7 +81,9 @@ async def wait(
                 break
             if await is_revoked(request):
                 raise HTTPException(401, REVOKED, headers={"WWW-Authenticate": "Bearer"})
-        return judged.done() or not gone.done()
+        if waiter.pending and not gone.done():  # the time is over, or the service ends: has the client gone?
+            await asyncio.wait({gone}, timeout=_MOMENT_SECONDS)
+        return not waiter.pending or not gone.done()
     finally:
         judged.cancel()
         gone.cancel()

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 
@@ -22,7 +23,7 @@ from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.limits import Limits
 from tests.descriptors import descriptors_left
 from tests.isolation_levels import isolated
-from tests.processes import PATIENCE, family
+from tests.processes import PATIENCE, Process, family
 from tests.toolchains import script, toolchain
 
 STATEMENT = "theorem t : 1 = 1 := "
@@ -66,15 +67,14 @@ def test_a_worker_short_of_descriptors_rejects_no_proof(checker: Checker, core: 
 
 
 @contextmanager
-def limited(which: int, most: int) -> Iterator[None]:
-    """Lower a limit of the processes below this one, inside the block."""
+def limited(processes: list[Process], which: int, most: int) -> Iterator[None]:
+    """Lower a limit of processes inside the block."""
     before = {}
-    for each in family(os.getpid()):
-        if each.pid != os.getpid():
+    try:
+        for each in processes:
             with suppress(ProcessLookupError):
                 before[each.pid] = resource.prlimit(each.pid, which)
                 resource.prlimit(each.pid, which, (most, before[each.pid][1]))
-    try:
         yield
     finally:
         for pid, was in before.items():
@@ -88,15 +88,19 @@ def limited(which: int, most: int) -> Iterator[None]:
     ids=["descriptors", "memory"],
 )
 def test_an_image_short_of_something_rejects_no_proof(
-    checker: Checker, core: LeanEnvironment, which: int, amounts: range | tuple[int, ...]
+    isolation: Isolation, tmp_path: Path, core: LeanEnvironment, which: int, amounts: range | tuple[int, ...]
 ) -> None:
+    others = set(family(os.getpid()))  # such as this session's servers
     found = []
-    for most in amounts:
+    with Checker(isolation, home=tmp_path) as checker:
+        for most in amounts:
+            assert verdict(checker, core).outcome is Outcome.PROVED
+            of_the_image = [each for each in family(os.getpid()) if each not in others]
+            assert of_the_image
+            with limited(of_the_image, which, most):
+                found.append(verdict(checker, core))
+        only_the_farm_failed(found)
         assert verdict(checker, core).outcome is Outcome.PROVED
-        with limited(which, most):
-            found.append(verdict(checker, core))
-    only_the_farm_failed(found)
-    assert verdict(checker, core).outcome is Outcome.PROVED
 
 
 @pytest.fixture

@@ -391,14 +391,16 @@ class TestBeside:
     ) -> None:
         first = load(store, tmp_path / "a.jsonl", line("a"))
         with locked(store, "verdicts"):  # it has joined the check, and has not looked what became of it
-            doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"))
-            eventually(lambda: waits_for(store, "verdicts"))
+            by_text = line("b") | {"predicted_proof": "a lone surrogate: \ud800"}  # its verdict is written
+            doing = later.submit(load, store, tmp_path / "b.jsonl", line("a"), by_text)
+            eventually(lambda: waits_for(store, "verdicts") or doing.done())
+            assert not doing.done(), doing.result()
             assert revise.cancel(store, first) == 1
             ask(store, "UPDATE runs SET created_at = now() - interval '60 days', cancelled_at = NULL")
             pruning = later.submit(prune, store, OLDER)
             eventually(lambda: pruning.done() or waits_for(store, "verdicts", many=2))
         assert pruning.result().runs == 1
-        assert queries.tally(doing.result()).statuses == {"queued": 1}
+        assert queries.tally(doing.result()).statuses == {"queued": 1, "done": 1}
         assert judge_all(store) == 1
 
     def test_a_load_that_has_found_a_text(
