@@ -28,6 +28,7 @@ from tests.bench.demo import demo
 from tests.bench.figures import table
 from tests.bench.first_error import first_error
 from tests.bench.images import images
+from tests.bench.levels import levels
 from tests.bench.library import library
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
@@ -58,6 +59,7 @@ class Part(StrEnum):
     SESSIONS_LARGE = "sessions-large"
     SESSION_AGREEMENT = "session-agreement"
     LIBRARY = "library"
+    LEVELS = "levels"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -78,6 +80,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.SESSIONS_LARGE: larger_header,
     Part.SESSION_AGREEMENT: agreement,
     Part.LIBRARY: library,
+    Part.LEVELS: levels,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)
