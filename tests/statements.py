@@ -60,6 +60,36 @@ HONEST = [
     (OPEN, "theorem first (n : Nat) : n = n := rfl\n" + PROVED.replace("goal", "A.goal")),
 ]
 
+TWO_SORTS = "theorem goal.{u, v} (α : Sort u) (β : Sort v) (γ : Sort u) "
+#: Universes by other names, and in another order. Lean names those of `Sort _`, and sorts by names.
+HONEST += [
+    (
+        "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := sorry\n",
+        "universe w\ntheorem goal {α : Sort w} (a : α) : a = a := rfl\n",
+    ),
+    (
+        "theorem goal (α : Sort _) (a : α) : a = a := sorry\n",
+        "universe u_1\ntheorem help {α : Sort u_1} (a : α) : a = a := rfl\n"
+        "theorem goal (α : Sort _) (a : α) : a = a := help a\n",
+    ),
+    (
+        "theorem goal.{u, v} (α : Type u) (β : Type v) (a : α) (b : β) : (a, b) = (a, b) := sorry\n",
+        "universe v u\ntheorem goal (α : Type v) (β : Type u) (a : α) (b : β) : (a, b) = (a, b) := rfl\n",
+    ),
+    (
+        "theorem goal.{u, v} (α : Type (max u v)) (a : α) : a = a := sorry\n",
+        "theorem goal.{z, a} (α : Type (max z a)) (a : α) : a = a := rfl\n",
+    ),
+    (
+        TWO_SORTS + "(f : α → β) : f = f := sorry\n",
+        "theorem goal.{v, u} (α : Sort v) (β : Sort u) (γ : Sort v) (f : α → β) : f = f := rfl\n",
+    ),
+    (
+        "def P.{u, v} (α : Sort u) (β : Sort v) : Prop := α = α\ntheorem goal : P Nat True := sorry\n",
+        "def P.{x, a} (α : Sort x) (β : Sort a) : Prop := α = α\ntheorem goal : P Nat True := rfl\n",
+    ),
+]
+
 #: A statement, what is no proof of it, and what is to be found.
 NO_PROOFS: list[tuple[str, str, list[tuple[str, str]]]] = [
     (OPEN, OPEN, [("has_sorry", "goal")]),
@@ -83,9 +113,34 @@ NO_PROOFS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [("statement_mismatch", "goal")],
     ),
     (
-        "universe u\ntheorem goal {α : Sort u} (a : α) : a = a := sorry\n",
-        "universe w\ntheorem goal {α : Sort w} (a : α) : a = a := rfl\n",
-        [("universe_mismatch", "goal"), ("statement_mismatch", "goal")],
+        "theorem goal.{u} (α : Type u) (a : α) : a = a := sorry\n",
+        "theorem goal (α : Type) (a : α) : a = a := rfl\n",
+        [("universe_mismatch", "goal")],
+    ),
+    (
+        "theorem goal.{u} (α : Type u) (a : α) : a = a := sorry\n",
+        "theorem goal.{u} (α : Type (u + 1)) (a : α) : a = a := rfl\n",
+        [("statement_mismatch", "goal")],
+    ),
+    (
+        "theorem goal.{u} (α : Sort u) (a : α) : a = a := sorry\n",
+        "theorem goal.{u} (α : Type u) (a : α) : a = a := rfl\n",
+        [("statement_mismatch", "goal")],
+    ),
+    (
+        TWO_SORTS + "(f : α → β) : f = f := sorry\n",
+        "theorem goal.{v, u} (α : Sort v) (β : Sort u) (γ : Sort u) (f : α → β) : f = f := rfl\n",
+        [("statement_mismatch", "goal")],
+    ),
+    (
+        "theorem goal.{u, v} (α : Type (max u v)) (a : α) : a = a := sorry\n",
+        "theorem goal.{u, v} (α : Type (max u (v + 1))) (a : α) : a = a := rfl\n",
+        [("statement_mismatch", "goal")],
+    ),
+    (
+        "def P.{u, v} (α : Sort u) (β : Sort v) : Prop := α = α\ntheorem goal : P Nat True := sorry\n",
+        "def P.{u, v} (β : Sort v) (α : Sort u) : Prop := α = α\ntheorem goal : P True Nat := rfl\n",
+        [("statement_mismatch", "goal"), ("prerequisite_differs", "P")],
     ),
     (
         "theorem goal : 18446744073709551616 = 18446744073709551616 := sorry\n",

@@ -12,6 +12,7 @@ import re
 from farm_workers.audit.declarations import ConstantKind, Module
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading
+from farm_workers.audit.universes import by_position
 
 _OWN = re.compile(r"(match|_\w+)_\d+")
 #: How deep auxiliary constants are followed within each other; Lean's stand in each other twice at most.
@@ -54,5 +55,9 @@ class Auxiliaries:
         constant = self._module.constant(name)
         if constant is None or constant.value is None:
             return name
-        type_, value = map(self._reading.expression, (constant.type, constant.value))
-        return constant.kind, constant.safety, constant.parameters, type_, value
+        terms, parameters = self._reading.terms, constant.parameters
+        type_, value = (
+            by_position(terms, self._reading.expression(each), parameters)
+            for each in (constant.type, constant.value)
+        )
+        return constant.kind, constant.safety, len(parameters), type_, value

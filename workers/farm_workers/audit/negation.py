@@ -12,8 +12,9 @@ from collections.abc import Collection
 from farm_workers.audit.declarations import Constant, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
-from farm_workers.audit.sentences import NOT, below_not, same_up_to_levels
+from farm_workers.audit.sentences import NOT, below_not
 from farm_workers.audit.terms import Reading, Terms
+from farm_workers.audit.universes import by_occurrence
 
 _OTHERWISE = (
     "The negation of {} cannot be stated below it: Lean gives the negation hypotheses of its own, or another "
@@ -44,4 +45,5 @@ def negation_fault(
 
 
 def _is_statement(reading: Reading, term: int, theorem: Constant) -> bool:
-    return same_up_to_levels(reading, term, reading.expression(theorem.type))
+    stated = reading.expression(theorem.type)
+    return by_occurrence(reading.terms, term) == by_occurrence(reading.terms, stated)

@@ -12,7 +12,6 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import inf
 
 from farm_workers.audit import terms
 from farm_workers.audit.compiled import is_compiled
@@ -20,7 +19,7 @@ from farm_workers.audit.declarations import Constant, ConstantKind, Import, Modu
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import dotted
 from farm_workers.audit.olean import MalformedOlean, Name
-from farm_workers.audit.terms import Node, Reading, Terms
+from farm_workers.audit.terms import Node, Reading, Terms, parts_of_node
 
 NOT, _FALSE = ("Not",), ("False",)
 #: The word among the axioms of a proof that trusts the compiler.
@@ -122,7 +121,7 @@ class Sentences:
         """
         own = {name for name in (NOT, _FALSE) for module, _ in self._own if name in module.names}
         if nodes[number][0] == terms.PI and _FALSE not in own:
-            domain, body = _parts(nodes[number])
+            domain, body = parts_of_node(nodes[number])
             return domain if nodes[body] == (terms.CONST, _FALSE, ()) else None
         return None if NOT in own else below_not(nodes, number)
 
@@ -151,7 +150,7 @@ class Sentences:
 class _Form:
     """The digests of the parts of terms; the modules' own constants are numbers, in the order of `own`."""
 
-    def __init__(self, modules: Sequence[tuple[Module, Reading]], most: float = _MOST_PARTS) -> None:
+    def __init__(self, modules: Sequence[tuple[Module, Reading]], most: int = _MOST_PARTS) -> None:
         self._modules, self._left = modules, most
         self.own = list[Name]()
         self._numbers = dict[Name, int]()
@@ -181,7 +180,7 @@ class _Form:
             if number in known:
                 todo.pop()
                 continue
-            new = [part for part in _parts(nodes[number]) if part not in known]
+            new = [part for part in parts_of_node(nodes[number]) if part not in known]
             if new:  # parts have lower numbers than the whole
                 todo += reversed(new)
                 continue
@@ -192,7 +191,7 @@ class _Form:
         return known[root]
 
     def _form(self, node: Node, known: dict[int, str], levels: dict[Name, int]) -> list[object]:
-        shape, parts = node[0], [known[each] for each in _parts(node)]
+        shape, parts = node[0], [known[each] for each in parts_of_node(node)]
         if shape in _SHAPES:
             return [_SHAPES[shape], *parts]
         if shape == terms.CONST:
@@ -219,29 +218,8 @@ def below_not(nodes: Sequence[Node], number: int) -> int | None:
     """Return the term to which a term applies `Not`; None for any other term."""
     if nodes[number][0] != terms.APP:
         return None
-    function, argument = _parts(nodes[number])
+    function, argument = parts_of_node(nodes[number])
     return argument if nodes[function] == (terms.CONST, NOT, ()) else None
-
-
-def same_up_to_levels(reading: Reading, one: int, other: int) -> bool:
-    """Return whether two terms of a file are equal but for the names of their universe parameters.
-
-    Two parameters of one term are never the same one in the other.
-    """
-    if one == other:
-        return True
-    form = _Form((), most=inf)
-    return form.of(reading, one, {}) == form.of(reading, other, {})
-
-
-def _parts(node: Node) -> tuple[int, ...]:
-    """Return the numbers of the levels and terms in a node."""
-    shape = node[0]
-    if shape in _SHAPES:
-        return node[1:]  # type: ignore[return-value]
-    if shape == terms.CONST:
-        return node[2]  # type: ignore[return-value]
-    return node[3:] if shape == terms.PROJECTION else ()  # type: ignore[return-value]
 
 
 def _written_import(each: Import) -> list[object]:

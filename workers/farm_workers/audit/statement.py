@@ -14,6 +14,7 @@ from farm_workers.audit.declarations import Constant, ConstantKind, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Walk
+from farm_workers.audit.universes import by_occurrence, by_position
 
 
 class StatementComparison:
@@ -90,10 +91,16 @@ class StatementComparison:
         return constant.expressions()
 
     def states(self, mine: Constant, other: Constant) -> bool:
-        """Return whether a constant of the module has type and universe parameters of the challenge's."""
-        if mine.parameters != other.parameters:
+        """Return whether a constant of the module has the type of the challenge's.
+
+        Names and order of their universe parameters may differ.
+        """
+        if len(mine.parameters) != len(other.parameters):
             return False
-        return self.ours.expression(mine.type) == self.theirs.expression(other.type)
+        ours, theirs = self.ours.expression(mine.type), self.theirs.expression(other.type)
+        if mine.parameters == other.parameters and ours == theirs:
+            return True
+        return by_occurrence(self.ours.terms, ours) == by_occurrence(self.ours.terms, theirs)
 
     def below(self, place: int) -> set[Name]:
         """Return all constants that an expression of the module refers to, and the axioms below imports."""
@@ -106,12 +113,13 @@ class StatementComparison:
             return f"is declared only in the {'challenge' if mine is None else 'module'}"
         if mine.kind is not other.kind:
             return f"is of kind {mine.kind}, not {other.kind}"
-        if mine.parameters != other.parameters:
-            return "has other universe parameters than the challenge's"
-        if self.ours.expression(mine.type) != self.theirs.expression(other.type):
+        if len(mine.parameters) != len(other.parameters):
+            return "has another number of universe parameters than the challenge's"
+        ours, theirs = _Named(self.ours, mine, other), _Named(self.theirs, other, mine)
+        if ours.term(mine.type) != theirs.term(other.type):
             return "has another type than the challenge's"
         has_own_content |= name in self.parts
-        if not has_own_content and _content(mine, self.ours) != _content(other, self.theirs):
+        if not has_own_content and ours.content() != theirs.content():
             return "has another content than the challenge's"
         same = self.recursors(name, self.submission) == self.recursors(name, self.challenge)
         return None if same else "has other recursors than the challenge's"
@@ -135,13 +143,15 @@ def compare(
     if asked is None or asked.kind is not ConstantKind.THEOREM:
         findings.append(found(Word.BAD_CHALLENGE, asked_for, "The challenge has no theorem {}."))
         return ()
-    if target.parameters != asked.parameters:
+    if len(target.parameters) != len(asked.parameters):
         findings.append(
             found(
-                Word.UNIVERSE_MISMATCH, target.name, "{} has other universe parameters than the challenge's."
+                Word.UNIVERSE_MISMATCH,
+                target.name,
+                "{} has another number of universe parameters than the challenge's.",
             )
         )
-    if pair.ours.expression(target.type) != pair.theirs.expression(asked.type):
+    elif not pair.states(target, asked):
         findings.append(
             found(Word.STATEMENT_MISMATCH, target.name, "{} has another statement than the challenge.")
         )
@@ -175,19 +185,35 @@ def prerequisites(pair: StatementComparison, target: Constant) -> tuple[list[Mod
     return sorted(findings, key=lambda each: each.sentence), compared
 
 
-def _content(constant: Constant, reading: Reading) -> tuple[object, ...]:
-    value = None if constant.value is None else reading.expression(constant.value)
-    rules = tuple((rule.constructor, rule.fields, reading.expression(rule.value)) for rule in constant.rules)
-    return (
-        constant.safety,
-        constant.numbers,
-        constant.family,
-        constant.block,
-        constant.constructors,
-        constant.parent,
-        value,
-        rules,
-    )
+class _Named:
+    """The terms of a constant, to be compared with another's by the places of their universe parameters."""
+
+    def __init__(self, reading: Reading, constant: Constant, other: Constant) -> None:
+        self._reading, self._constant = reading, constant
+        self._are_alike = constant.parameters == other.parameters
+
+    def term(self, place: int) -> int:
+        """Return the number of a term."""
+        number = self._reading.expression(place)
+        if self._are_alike:
+            return number
+        return by_position(self._reading.terms, number, self._constant.parameters)
+
+    def content(self) -> tuple[object, ...]:
+        """Return all of the constant but its name and type."""
+        constant = self._constant
+        value = None if constant.value is None else self.term(constant.value)
+        rules = tuple((rule.constructor, rule.fields, self.term(rule.value)) for rule in constant.rules)
+        return (
+            constant.safety,
+            constant.numbers,
+            constant.family,
+            constant.block,
+            constant.constructors,
+            constant.parent,
+            value,
+            rules,
+        )
 
 
 def below(module: Module, reading: Reading, place: int) -> set[Name]:

@@ -10,7 +10,7 @@ in which parts stand before the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from farm_workers.audit.olean import FIRST, MalformedOlean, Name, Olean, header_of
 
@@ -46,6 +46,30 @@ LEVEL_PARTS: dict[int, tuple[int, ...]] = {
 #: A level or an expression: its kind (the header of its shape), then its parts by number, and names and
 #: values. Binder names, binder kinds, the mark of a `have` and metadata are left out.
 Node = tuple[object, ...]
+
+
+#: The shapes of nodes whose entries are all numbers of levels and terms.
+_NUMBERS = frozenset((APP, LAMBDA, PI, LET, SORT, LEVEL_SUCC, LEVEL_MAX, LEVEL_IMAX))
+
+
+def parts_of_node(node: Node) -> tuple[int, ...]:
+    """Return the numbers of the levels and terms in a node, from left to right."""
+    shape = node[0]
+    if shape in _NUMBERS:
+        return node[1:]  # type: ignore[return-value]
+    if shape == CONST:
+        return node[2]  # type: ignore[return-value]
+    return node[3:] if shape == PROJECTION else ()  # type: ignore[return-value]
+
+
+def with_parts(node: Node, known: Mapping[int, int]) -> Node:
+    """Return a node with other levels and terms in it."""
+    shape, parts = node[0], tuple(known[part] for part in parts_of_node(node))
+    if shape in _NUMBERS:
+        return (shape, *parts)
+    if shape == CONST:
+        return (shape, node[1], parts)
+    return (*node[:3], *parts) if shape == PROJECTION else node
 
 
 class Terms:
