@@ -201,6 +201,11 @@ class _Signature:
         self._bar = -1
         self._is_matching = False
 
+    @property
+    def is_unclosed(self) -> bool:
+        """Whether a bracket, or a ``let`` or ``have`` in the type, lacks its end."""
+        return self._depth > 0 or self._assigns > 0
+
     def read(self, position: int) -> None:
         while self.found is None and (mark := _MARK.search(self.text, position, self.end)):
             at, position = mark.span()
@@ -282,7 +287,7 @@ def signature(text: str, declaration: Declaration, end: int) -> Signature:
 
     A ``let`` or ``have`` in the type owns the next ``:=`` or the equations before it, a ``fun`` the next
     ``=>``. A ``|`` at the beginning of a line begins an equation if no ``match`` precedes it and a ``=>``
-    follows before any ``:=``. If brackets are not closed, the first ``:= by`` ends the signature.
+    follows before any ``:=``. If brackets are not closed, the first ``:= by`` in code ends the signature.
     """
     plain = text.find(":=", declaration.name_end, end)
     if plain >= 0 and _is_plain(text[declaration.name_end : plain]):
@@ -296,10 +301,20 @@ def read_signature(text: str, declaration: Declaration, end: int) -> Signature:
     reader.read(declaration.name_end)
     if reader.found is not None:
         return reader.found
-    guess = _ASSIGN_BY.search(text, declaration.name_end, reader.end)
-    if guess is not None:
-        return Signature("assign", guess.start(), guess.start() + 2)
-    return Signature("missing", reader.end, reader.end)
+    at = _first_in_code(_ASSIGN_BY, text, declaration.name_end, reader.end) if reader.is_unclosed else -1
+    return Signature("assign", at, at + 2) if at >= 0 else Signature("missing", reader.end, reader.end)
+
+
+def _first_in_code(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+    """Return the start of the first match outside comments, strings and «» names, or -1."""
+    hidden = opaque_spans(text, start, end)
+    covered = next(hidden, (end, end))
+    for found in pattern.finditer(text, start, end):
+        while covered[1] <= found.start() and covered[0] < end:
+            covered = next(hidden, (end, end))
+        if found.start() < covered[0]:
+            return found.start()
+    return -1
 
 
 class Target(NamedTuple):
@@ -340,9 +355,12 @@ def _read_target(statement: str) -> Target:
     if declaration is None:
         return _unreadable(statement)
     ends = signature(statement, declaration, len(statement))
-    if ends.style == "missing" and (last := _LAST_ASSIGN.search(statement, declaration.name_end)):
-        ends = Signature("assign", last.start(), last.start() + 2)
+    if ends.style == "missing":
+        last = _first_in_code(_LAST_ASSIGN, statement, declaration.name_end, len(statement))
+        ends = ends if last < 0 else Signature("assign", last, last + 2)
     ending, kept = _ending(statement, ends.end)
+    if ending in ("none", "assign"):  # the farm goes on behind it, in the same line
+        kept = _code_end(statement, declaration.name_end, kept)
     return Target(
         name=declaration.name,
         keyword=declaration.keyword,
@@ -385,6 +403,19 @@ def _ending(statement: str, start: int) -> tuple[str, int]:
         kept = len(statement[: code[-1].start].rstrip())
         found.pop()
     return _ENDINGS.get(tuple(found), "open"), kept
+
+
+def _code_end(text: str, start: int, end: int) -> int:
+    """Return the end of ``text[start:end]`` without the comments and the white space behind its code."""
+    if text.rfind("--", start, end) < 0 and not text.endswith("-/", start, end):
+        return end
+    code = position = start
+    for hidden, after in opaque_spans(text, start, end):
+        if ink := text[position:hidden].rstrip():
+            code = position + len(ink)
+        code, position = code if text[hidden] in "-/" else after, after
+    ink = text[position:end].rstrip()
+    return position + len(ink) if ink else code
 
 
 def _unreadable(statement: str) -> Target:

@@ -55,6 +55,24 @@ def test_the_quick_way_to_the_end_of_a_signature_leads_where_the_long_one_does(t
 @pytest.mark.parametrize(
     ("statement", "name", "ending", "kept"),
     [
+        *(
+            (
+                f"theorem t{above}(h : p{auto}) : q{end}",
+                "t",
+                ending,
+                f"theorem t{above}(h : p{auto}) : q{kept}",
+            )
+            for above in (" ", " -- x := by\n  ", " /- := by sorry -/ ", ' (s : s = ":= by (") ')
+            for auto in ("", " := by simp", " := by\n  -- (\n  simp")
+            for end, ending, kept in (
+                ("", "none", ""),
+                (" -- := by", "none", ""),
+                (" -- a\n/- := by sorry -/", "none", ""),
+                (" := by", "by", " := by"),
+                (" := -- by sorry", "assign", " :="),
+                (" := by sorry", "by", " := by"),
+            )
+        ),
         ("theorem t : p := by\n", "t", "by", "theorem t : p := by\n"),
         ("theorem t : p :=", "t", "assign", "theorem t : p :="),
         ("theorem t : p := by sorry", "t", "by", "theorem t : p := by"),

@@ -480,6 +480,7 @@ structure Slice where
   stopPos : Position
 instance : Inhabited Slice := ⟨"", ⟨0⟩, ⟨0⟩⟩
 @[extern "native"] opaque _root_.String.toRawSubstring' (s : String) : Slice
+@[extern "native"] opaque _root_.String.toRawSubstring (s : String) : Slice
 inductive SourceInfo where
   | original (leading : Slice) (pos : Position) (trailing : Slice) (endPos : Position)
   | synthetic (pos : Position) (endPos : Position) (canonical : Bool)
