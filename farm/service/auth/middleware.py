@@ -15,6 +15,7 @@ from farm.log import logger
 from farm.service.auth.browser import BrowserAuth, is_page
 from farm.service.auth.origins import Refusal, page_refusal, refusal
 from farm.service.auth.tokens import presented
+from farm.service.unpacking import UnfitPacking, UnknownPacking, Unpacking, unpacking
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -59,7 +60,12 @@ class AuthMiddleware:
         if refused is not None:
             await _answer(send, refused)
             return
-        await self._pass(scope, receive, send)
+        try:
+            packed = unpacking(scope["headers"])
+        except UnknownPacking as error:
+            await _answer(send, Refusal(status=415, words=str(error)))
+            return
+        await self._pass(scope, receive, send, packed)
 
     async def _refusal(self, scope: Message) -> Refusal | None:
         headers = scope["headers"]
@@ -91,8 +97,8 @@ class AuthMiddleware:
         routes = getattr(self._app, "routes", ())
         return bool(routes) and all(route.matches(scope)[0] is not Match.FULL for route in routes)
 
-    async def _pass(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass a request on; refuse it later if its body gets too large or stops arriving."""
+    async def _pass(self, scope: Message, receive: Receive, send: Send, packed: Unpacking | None) -> None:
+        """Pass a request on; refuse it later if its body gets too large, stops arriving or is no gzip."""
         left, is_whole, is_answered = self._most_bytes, False, False
         refused: Refusal | None = None
 
@@ -101,11 +107,15 @@ class AuthMiddleware:
             try:
                 async with asyncio.timeout(None if is_whole else SILENT_SECONDS):
                     message = await receive()
+                is_whole = not message.get("more_body", False)
+                if packed is not None and message["type"] == "http.request":
+                    message["body"] = await packed.piece(message.get("body", b""), left, is_last=is_whole)
             except TimeoutError:
                 refused = Refusal(status=408, words=_TOO_LATE.format(SILENT_SECONDS))
+            except UnfitPacking as error:
+                refused = Refusal(status=400, words=str(error))
             else:
                 left -= len(message.get("body", b""))
-                is_whole = not message.get("more_body", False)
                 if left >= 0:
                     return message
                 refused = Refusal(status=413, words=_TOO_LARGE.format(self._most_bytes))
