@@ -50,6 +50,9 @@ def codes(program: Program) -> list[str]:
         "**FINAL ANSWER**\n```mm\nt1.1 wph\n```",
         f"```metamath\n{WHOLE}\n```",
         "```metamath\nt1 $p |- ps $= t1.1 wph $.\n```",
+        "$= t1.1 wph $.",
+        "```metamath\n  t1.1 wph $.\n```",
+        "```metamath\n$( by hand $) $= t1.1 wph $( done $) $.\n```",
         "```metamath\nlemma $p |- ph $= wph $. t1 $p |- ps $= t1.1 wph $.\n```",
         "```metamath\n$( a $p comment $) t1 $p |- ps $= t1.1 wph $.\n```",
     ],
@@ -200,3 +203,33 @@ def test_whatever_an_answer_says_the_verifier_rejects_it(proof: str) -> None:
 
     assert challenge is not None
     assert examine(Database(BASE), program.text, challenge.program)["found"] in {"wrong", "mismatch"}
+
+
+TWO = "${ a $e |- ph $. b $e |- ps $. t1 $p |- ph $= ? $. $}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "proof", "warned"),
+    [
+        ("${ h2 $e |- ps $. h1 $e |- ph $. t1 $p |- ph $= h1 h2 x $. $}", "a b x", []),
+        ("${ b $e |- ph $. a $e |- ps $. t1 $p |- ph $= a b $. $}", "b a", []),
+        ("${ a $e |- ph $. b $e |- ps $. t1 $p |- ph $= a b $. $}", "a b", []),
+        ("${ h $e |- ph $. t1 $p |- ph $= h $. $}", "a", []),
+        ("${ h $e |- ps $. l $p |- ps $= h $. $} h $e |- ph $. t1 $p |- ph $= h $.", "a", []),
+        ("${ h $e |- x $. t1 $p |- ph $= h $. $}", "h", ["statement_differs"]),
+        ("${ h $e |- ph $. i $e |- ph $. t1 $p |- ph $= h i $. $}", "a i", ["statement_differs"]),
+        ("${ h $e |- ph $. i $e |- ps $. t1 $p |- ph $= ( x ) ABC $. $}", "( x ) ABC", []),
+        ("${ i $e |- ps $. h $e |- ph $. t1 $p |- ph $= ( x ) AB $. $}", "( x ) AB", ["statement_differs"]),
+    ],
+)
+def test_an_answers_own_hypotheses_are_the_statements_where_they_are_equal(
+    answer: str, proof: str, warned: list[str]
+) -> None:
+    program = assembled(f"```mm\n{answer}\n```", TWO)
+    assert program.text.partition("$=")[2].split() == [*proof.split(), "$.", "$}"]
+    assert codes(program) == warned
+
+
+@pytest.mark.parametrize("answer", ["x $. bad $a |- ph $.", "$= $= x $.", "x $. $.", "$. x", "$= x", "x $="])
+def test_only_the_frame_of_a_proof_is_left_out(answer: str) -> None:
+    assert ("$" in assembled(answer).text.partition("$=")[2].rpartition(" $.\n$}")[0]) == (answer != "$= x")

@@ -265,6 +265,7 @@ class _Answer:
         self._text, self._block = text, block
         self.warnings: list[tuple[str, int]] = []
         self.sets_apart: list[tuple[str, ...]] = []
+        self._labels: dict[str, str] = {}
         span = (0, len(text)) if whole else self._code(options)
         self._proof = self._found([*_tokens(text, *span)])
         if not self._proof:
@@ -278,7 +279,12 @@ class _Answer:
             if self._text[before : token.start].strip():
                 draft.write("\n")  # a comment stood there
                 before = token.start
-            draft.copy(origin, before, token.end)
+            label = self._labels.get(token.text, token.text)
+            if label != token.text:
+                draft.copy(origin, before, token.start)
+                draft.write(label)
+            else:
+                draft.copy(origin, before, token.end)
 
     def _code(self, options: AssemblyOptions) -> Span:
         """Return the span of the answer's code."""
@@ -299,11 +305,14 @@ class _Answer:
         return block.start, block.end
 
     def _found(self, tokens: list[_Token]) -> list[_Token]:
-        """Return the tokens of the proof: those of the theorem in a whole block, or else all."""
+        """Return the tokens of the proof: those of the theorem in a whole block, or else all.
+
+        A proof alone may stand between ``$=`` and ``$.``, as ``metamath`` prints it.
+        """
         words = [token.text for token in tokens]
         theorems = [n for n in range(1, len(words)) if words[n] == "$p"]
         if not theorems:
-            return tokens
+            return tokens[words[:1] == ["$="] : len(words) - (words[-1:] == ["$."])]
         named = [n for n in theorems if words[n - 1] == self._block.label]
         theorem = named[-1] if named else theorems[-1]
         if not named:
@@ -312,7 +321,28 @@ class _Answer:
         if tuple(words[theorem + 1 : begin]) != self._block.symbols:
             self.warnings.append(("statement_differs", tokens[theorem].start))
         self._set_apart(words[:theorem])
-        return tokens[begin + 1 : _index(words, "$.", begin)]
+        proof = tokens[begin + 1 : _index(words, "$.", begin)]
+        self._map_hypotheses(tokens[:theorem], is_compressed=bool(proof) and proof[0].text == "(")
+        return proof
+
+    def _map_hypotheses(self, tokens: list[_Token], *, is_compressed: bool) -> None:
+        """Have the proof name the statement's hypotheses where the answer's own are equal to them.
+
+        A compressed proof numbers them by their order, so there it has to be the statement's.
+        """
+        left, order = list(self._block.hypotheses), list[int]()
+        for at, symbols in _hypotheses([token.text for token in tokens]):
+            same = [number for number, (_, stated) in enumerate(left) if stated == symbols]
+            named = [number for number in same if left[number][0] == tokens[at].text]
+            number = next(iter([*named, *same]), -1)
+            if number < 0:
+                self.warnings.append(("statement_differs", tokens[at].start))
+                continue
+            self._labels[tokens[at].text] = left[number][0]
+            left[number] = "", ()
+            order.append(number)
+        if is_compressed and order != sorted(order):
+            self.warnings.append(("statement_differs", tokens[0].start))
 
     def _set_apart(self, words: list[str]) -> None:
         """Keep each $d of two variables of which one is new, since it changes no condition of the theorem."""
@@ -324,6 +354,19 @@ class _Answer:
             is_sound = len(set(symbols)) == len(symbols) <= _MOST_SET_APART and "$" not in "".join(symbols)
             if is_sound and tuple(symbols) not in self._block.disjoint:
                 self.sets_apart += [pair for pair in _pairs(symbols) if not set(pair).isdisjoint(new)]
+
+
+def _hypotheses(words: Sequence[str]) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the hypotheses in the blocks that are open at the end: each label's index, and its symbols."""
+    scopes: list[list[tuple[int, tuple[str, ...]]]] = [[]]
+    for number, word in enumerate(words):
+        if word == "${":
+            scopes.append([])
+        elif word == "$}" and len(scopes) > 1:
+            scopes.pop()
+        elif word == "$e" and number:
+            scopes[-1].append((number - 1, tuple(words[number + 1 : _index(words, "$.", number)])))
+    return [each for scope in scopes for each in scope]
 
 
 def _pairs(symbols: Sequence[str]) -> Iterator[tuple[str, ...]]:
