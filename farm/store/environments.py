@@ -83,7 +83,13 @@ class ServedEnvironment(Served):
 
     @property
     def unfit_words(self) -> str:
-        """Why no worker can serve it, where none ever has and none is about to; "" otherwise."""
+        """Why no worker can serve it, where none ever has and none is about to; "" otherwise.
+
+        Where workers have it as another kind than the one that is served, no line can be assembled for both.
+        """
+        if others := [each for each in self.pending if each.kind != self.kind]:
+            told = "; ".join(f"{each.kind!r}, {each.words}" for each in others)
+            return f"workers disagree what it is: it is known as {self.kind!r}, and as {told}"
         if not (self.is_only_declared and self.pending):
             return ""
         if any(each.state == STARTING for each in self.pending):

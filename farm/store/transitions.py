@@ -97,13 +97,19 @@ _REGISTER = """
 """
 
 # An environment that no worker has served may be declared again, with another toolchain; else the workers'
-# report counts. A run may use every tier: checks whose tier no worker gives wait, and `farm status` says so.
+# report counts, unless it was of another kind and no worker serves it any more: then no line may be assembled
+# as what the name meant before. A run may use every tier: checks whose tier no worker gives wait, and
+# `farm status` says so.
 _DECLARE = text("""
     INSERT INTO environments (name, kind, digest, toolchain, tiers, checker_version)
     VALUES (:name, :kind, '', :toolchain, :tiers, '')
     ON CONFLICT (name) DO UPDATE SET
-        kind = excluded.kind, toolchain = excluded.toolchain, tiers = excluded.tiers
-    WHERE environments.seen_at IS NULL
+        kind = excluded.kind, toolchain = excluded.toolchain, tiers = excluded.tiers,
+        digest = '', checker = NULL, checker_version = '', seen_at = NULL
+    WHERE environments.seen_at IS NULL OR (environments.kind <> excluded.kind AND NOT EXISTS (
+        SELECT FROM workers, jsonb_array_elements(workers.environments) AS served
+        WHERE workers.seen_at >= now() - lease_seconds * interval '1 second' AND state <> 'stopping'
+          AND served ->> 'name' = :name))
 """)
 
 # The first checks of each queue, and among those the first by class. Checks with one attempt left are claimed
@@ -373,7 +379,9 @@ class Store:
     def declare(
         self, name: str, *, kind: str = Kind.LEAN, toolchain: str = "", tiers: Sequence[str] = tuple(Tier)
     ) -> bool:
-        """Make an environment known that no worker serves yet; returns whether none ever did.
+        """Make an environment known that no worker serves yet; returns whether the farm knows it so now.
+
+        One that workers serve, or served last as the same kind, is left as it is.
 
         Besides its kind its version may be known beforehand, "" where it is not, and its tiers.
         """

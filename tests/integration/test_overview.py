@@ -16,10 +16,11 @@ from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.judging.submit_options import SubmitOptions
 from farm.judging.tiers import Tier
+from farm.kinds import Kind
 from farm.manifest.entry import Entry
 from farm.runs.batch import Items, store_batch
 from farm.runs.farm_status import FarmStatus
-from farm.store.environments import Pending, Served
+from farm.store.environments import STARTING, Pending, Served
 from farm.store.overview import Overview, Queue
 from farm.store.queries import Queries
 from farm.store.rates import Rates
@@ -401,3 +402,33 @@ def test_what_was_known_without_a_worker_is_not_counted(database: Engine) -> Non
     rates = Rates(Overview(database))
     rates.look()
     assert rates.verdicts(seconds=60) == {}
+
+
+# Names that mean something else than before.
+
+
+def test_a_name_means_what_its_workers_have_it_as_once_none_serves_it_as_before(
+    store: Store, workers: Workers, database: Engine
+) -> None:
+    queries, other = Queries(database), replace(SIGN, environments=[replace(CORE, name="other")])
+    workers.say(other)
+    assert not store.declare("other", kind=Kind.METAMATH)
+    workers.say(replace(other, environments=[CORE]))
+    assert not store.declare("other", kind=Kind.LEAN)  # its digest is worth keeping
+    assert store.declare("other", kind=Kind.METAMATH)
+    (found,) = (each for each in queries.served() if each.name == "other")
+    assert (found.kind, found.digest, found.is_only_declared) == (Kind.METAMATH, "", True)
+    store.register([replace(CORE, name="other")])
+    workers.say(replace(other, state=State.STOPPING))
+    assert store.declare("other", kind=Kind.HOL_LIGHT)
+
+
+def test_a_name_that_workers_disagree_on_takes_no_lines(
+    store: Store, workers: Workers, database: Engine
+) -> None:
+    workers.say(replace(SIGN, environments=[replace(CORE, name="other")]))
+    late = Pending(name="other", state=STARTING, seconds=1.0, kind=Kind.METAMATH)
+    workers.say(replace(SIGN, name="node:2", environments=[], pending=[late]))
+    known = {each.name: each for each in Queries(database).served()}
+    assert known["core"].unfit_words == ""
+    assert "known as 'lean', and as 'metamath', starting for" in known["other"].unfit_words
