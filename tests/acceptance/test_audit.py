@@ -283,6 +283,7 @@ def test_the_audit_needs_nothing_but_itself() -> None:
         "holes",
         "imports",
         "kernel",
+        "labels",
         "lines",
         "names",
         "negation",

@@ -95,14 +95,14 @@ def _has_values(modules: Sequence[Module], module: Module, place: int) -> bool:
 def admitted_by(reading: Reading, constant: Constant) -> Admitted:
     """Return the sorries in a constant's values; the type of a variable may repeat the statement freely."""
     type_, *values = map(reading.expression, constant.expressions())
-    shapes, found = _Shapes(reading), Admitted.NOTHING
+    shapes, found = Shapes(reading), Admitted.NOTHING
     for value in values:
         if shapes.has_sorry(value):
             found = max(found, _Proof(shapes, type_, value).admits(), key=lambda each: each.value)
     return found
 
 
-class _Shapes:
+class Shapes:
     """Facts about terms by their numbers, each computed once."""
 
     def __init__(self, reading: Reading) -> None:
@@ -150,7 +150,7 @@ class _Shapes:
 class _Proof:
     """A type and a value that begin with the same variables; terms stand below a number of binders."""
 
-    def __init__(self, shapes: _Shapes, type_: int, value: int) -> None:
+    def __init__(self, shapes: Shapes, type_: int, value: int) -> None:
         self._shapes, self._nodes, self._value = shapes, shapes.nodes, value
         in_type, in_value = (self._begins(*each) for each in ((type_, PI), (value, LAMBDA)))
         self._shared = min(in_type, in_value)

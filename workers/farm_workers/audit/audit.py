@@ -85,6 +85,12 @@ class Rules:
     negates: tuple[int, int] | None = None
     context: Module | None = None
 
+    @property
+    def exact_labels(self) -> bool:
+        """Whether sorries have to stand where the challenge's do: a context above has others."""
+        has_none = self.mentioned is not None and SORRY not in self.mentioned
+        return has_none or self.above_has_sorry
+
     def below(self, name: Name) -> Below:
         """Return the axioms and sorries below a constant that the module does not declare.
 
@@ -244,7 +250,13 @@ def _case(submission: Module, challenge: Module | None, rules: Rules | None) -> 
         own = parts_below(challenge, rules.statement_from or (0, 0)) if rules.permitted else own
         parts = frozenset[Name]() if rules.parts_from is None else parts_below(challenge, rules.parts_from)
         pair = StatementComparison(
-            submission, challenge, reading, parts, rules.answers, lambda name: rules.below(name).axioms
+            submission,
+            challenge,
+            reading,
+            parts,
+            rules.answers,
+            lambda name: rules.below(name).axioms,
+            exact_labels=rules.exact_labels,
         )
     return _Case(
         submission=submission, challenge=challenge, rules=rules, reading=reading, pair=pair, own_parts=own

@@ -11,6 +11,7 @@ import re
 
 from farm_workers.audit.declarations import ConstantKind, Module
 from farm_workers.audit.olean import Name
+from farm_workers.audit.rests import with_sorry
 from farm_workers.audit.terms import Reading
 from farm_workers.audit.universes import by_position
 
@@ -37,6 +38,10 @@ class Auxiliaries:
             and name in self._module.names
             and self._module.kind(name) in (ConstantKind.DEFINITION, ConstantKind.THEOREM)
         )
+
+    def have_sorry(self) -> bool:
+        """Return whether there is a sorry in one of them."""
+        return any(self.has(name) for name in with_sorry(self._module, self._module.names))
 
     def key(self, name: Name) -> object:
         """Return the key of a constant: its name, or its content if it is auxiliary."""

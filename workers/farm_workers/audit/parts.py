@@ -101,7 +101,9 @@ class _Look:
         reading, pair = Reading(module.olean, Terms()), None
         if challenge is not None:
             parts = parts_below(challenge, rules.statement_from or (0, 0))
-            pair = StatementComparison(module, challenge, reading, parts, rules.answers)
+            pair = StatementComparison(
+                module, challenge, reading, parts, rules.answers, exact_labels=rules.exact_labels
+            )
         opened = with_sorry(module, module.names)
         stated = set[Name]() if challenge is None else with_sorry(challenge, challenge.names)
         sources = _Sources(module, pair, rules, frozenset(findings.believed), opened)

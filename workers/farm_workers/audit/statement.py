@@ -6,12 +6,13 @@ through types and values, through constructors and recursors of inductive types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterator, Set
 
 from farm_workers.audit.answers import AnswerRules, is_open
 from farm_workers.audit.auxiliary import Auxiliaries
 from farm_workers.audit.declarations import Constant, ConstantKind, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
+from farm_workers.audit.labels import Labels
 from farm_workers.audit.olean import Name
 from farm_workers.audit.terms import Reading, Walk
 from farm_workers.audit.universes import by_occurrence, by_position
@@ -24,7 +25,8 @@ class StatementComparison:
     compared, and so they are of `answers`, definitions that the challenge leaves open. `given` are those of
     them that have a value of that type in the module, `kept` those that are missing or still open there,
     whatever the statement of the target speaks of.
-    `behind` returns the axioms below an imported constant.
+    `behind` returns the axioms below an imported constant. With `exact_labels` sorries have to stand where
+    the challenge's do; otherwise they may stand elsewhere in the text (`labels`).
     """
 
     def __init__(
@@ -35,6 +37,8 @@ class StatementComparison:
         parts: Set[Name] = frozenset(),
         answers: AnswerRules | None = None,
         behind: Callable[[Name], Collection[Name]] = lambda _: (),
+        *,
+        exact_labels: bool = False,
     ) -> None:
         self.submission, self.challenge, self.parts = submission, challenge, parts
         self._behind = behind
@@ -42,7 +46,9 @@ class StatementComparison:
         self.requires_answers = answers is not None and answers.required
         self.ours, self.theirs = ours, Reading(challenge.olean, ours.terms)
         self.auxiliaries = Auxiliaries(submission, ours)
-        Auxiliaries(challenge, self.theirs)
+        auxiliaries = self.auxiliaries, Auxiliaries(challenge, self.theirs)
+        may_move = None if exact_labels else (lambda: not any(each.have_sorry() for each in auxiliaries))
+        self._labels = Labels(ours, (submission.names, challenge.names), may_move=may_move)
         self.kept = frozenset(filter(self._is_kept, self.answers))
         self.given = frozenset(filter(self._is_given, self.answers - self.kept))
 
@@ -98,9 +104,10 @@ class StatementComparison:
         if len(mine.parameters) != len(other.parameters):
             return False
         ours, theirs = self.ours.expression(mine.type), self.theirs.expression(other.type)
-        if mine.parameters == other.parameters and ours == theirs:
+        if mine.parameters == other.parameters and self._labels.agree(ours, theirs):
             return True
-        return by_occurrence(self.ours.terms, ours) == by_occurrence(self.ours.terms, theirs)
+        ours, theirs = (by_occurrence(self.ours.terms, each) for each in (ours, theirs))
+        return self._labels.agree(ours, theirs)
 
     def below(self, place: int) -> set[Name]:
         """Return all constants that an expression of the module refers to, and the axioms below imports."""
@@ -116,13 +123,18 @@ class StatementComparison:
         if len(mine.parameters) != len(other.parameters):
             return "has another number of universe parameters than the challenge's"
         ours, theirs = _Named(self.ours, mine, other), _Named(self.theirs, other, mine)
-        if ours.term(mine.type) != theirs.term(other.type):
+        if not self._labels.agree(ours.term(mine.type), theirs.term(other.type)):
             return "has another type than the challenge's"
         has_own_content |= name in self.parts
-        if not has_own_content and ours.content() != theirs.content():
+        if not has_own_content and not self._has_same_content(ours, theirs):
             return "has another content than the challenge's"
         same = self.recursors(name, self.submission) == self.recursors(name, self.challenge)
         return None if same else "has other recursors than the challenge's"
+
+    def _has_same_content(self, ours: _Named, theirs: _Named) -> bool:
+        if ours.content() != theirs.content():
+            return False
+        return all(map(self._labels.agree, ours.values(), theirs.values()))
 
     def recursors(self, name: Name, module: Module) -> set[Name]:
         """Return the recursors that a module has of a type, if the submission declares that as inductive."""
@@ -200,10 +212,8 @@ class _Named:
         return by_position(self._reading.terms, number, self._constant.parameters)
 
     def content(self) -> tuple[object, ...]:
-        """Return all of the constant but its name and type."""
+        """Return all of the constant but its name and its terms."""
         constant = self._constant
-        value = None if constant.value is None else self.term(constant.value)
-        rules = tuple((rule.constructor, rule.fields, self.term(rule.value)) for rule in constant.rules)
         return (
             constant.safety,
             constant.numbers,
@@ -211,9 +221,13 @@ class _Named:
             constant.block,
             constant.constructors,
             constant.parent,
-            value,
-            rules,
+            constant.value is None,
+            tuple((rule.constructor, rule.fields) for rule in constant.rules),
         )
+
+    def values(self) -> Iterator[int]:
+        """Yield the numbers of all terms but the type."""
+        yield from map(self.term, self._constant.expressions()[1:])
 
 
 def below(module: Module, reading: Reading, place: int) -> set[Name]:
