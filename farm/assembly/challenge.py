@@ -29,6 +29,7 @@ class Challenge:
     with the dataset's context up to `context_end`, 0 without one. `beyond` is text of the farm's own below it
     that Lean has to elaborate, such as an expected answer. The negation of a dataset's statement,
     which stands above it with `sorry`, begins at the offset `negates`; that is 0 for any other challenge.
+    It `admits` so many theorems in place of which a submission has proofs.
     """
 
     program: str
@@ -36,6 +37,7 @@ class Challenge:
     context_end: int = 0
     beyond: str = ""
     negates: int = 0
+    admits: int = 1
 
     @property
     def text(self) -> str:

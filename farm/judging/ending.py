@@ -109,6 +109,8 @@ def needs_seal(report: Report, *, reads_open: bool = False) -> bool:
     """
     if report.tier == Tier.LEAN or ending(report) is not Ending.COMPLETE or not report.answer.reached_end:
         return False
+    if report.answer.first_error is not None:  # a sorry that the text makes an error of: there is no module
+        return False
     return reads_open or admitted(report) is None
 
 

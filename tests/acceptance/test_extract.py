@@ -199,6 +199,14 @@ def g : {m : Nat // f m = m} := ⟨3, by dsimp⟩
 theorem one : 1 = 1 := rfl
 theorem two : 2 = 2 := rfl
 """
+#: A file that makes errors of warnings, also of that about `sorry`.
+STRICT = """prelude
+import Core
+set_option warningAsError true
+theorem three : 3 = 3 := rfl
+theorem four (p : Prop) (h : p) : p := by
+  exact h
+"""
 
 
 def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
@@ -208,6 +216,7 @@ def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
     project(folder, 2)
     (folder / "Odd.lean").write_text(ODD, encoding="utf-8")
     (folder / "Computed.lean").write_text(COMPUTED, encoding="utf-8")
+    (folder / "Strict.lean").write_text(STRICT, encoding="utf-8")
     told = farm.json("extract", folder, "-o", output, "--check", "--check-files", status=4)
     assert [each["name"] for each in told["unproved"]] == [each["name"] for each in told["not_in_file"]]
     assert [each["name"] for each in told["not_in_file"]] == ["rests"]

@@ -145,3 +145,137 @@ def test_a_part_that_may_stay_open_is_no_place_for_an_axiom(checker: Checker, co
         report = checked(checker, core, statement, "", predicted_proof=program, permit_sorry=["a"])
         assert (judge(report).reason, report.audit is not None) == (reason, True), judge(report).detail
         assert [each.verdict for each in (report.audit and report.audit.parts) or ()] == [standing, "proved"]
+
+
+def forged(line: int, number: str = "{}", text: str = "_stdin") -> str:
+    """Return a sorry of type `Nat` with the label that Lean gives one at column 1 of a line."""
+    label = f'(Lean.Name.str Lean.Name.anonymous "{text}")'
+    for each in (line, 1, line, 6, 1, 6):
+        label = f"(Lean.Name.num {label} {number.format(each)})"
+    for each in ("_sorry", "_@", text):
+        label = f'(Lean.Name.str {label} "{each}")'
+    label = f"(Lean.Name.num {label} 890180347)"
+    for each in ("_hygCtx", "_hyg"):
+        label = f'(Lean.Name.str {label} "{each}")'
+    return f"(sorryAx (Lean.Name → Nat) false (Lean.Name.num {label} 4))"
+
+
+ONE, OTHER = forged(5), forged(6)
+#: Statements with sorries of their own, that a program repeats below a lemma; and the end of their proofs.
+MOVED = (
+    ("theorem t (h : (sorry : Prop)) : True := by", "trivial"),
+    (
+        "theorem t (n : Nat) : (sorry : Nat) = n ∨ n + sorry = sorry ∨ True := by",
+        "exact Or.inr (Or.inr trivial)",
+    ),
+    ("def sol (n : Nat) : Nat := n + sorry\ntheorem t : sol = sol := by", "rfl"),
+    ("class C where v : Nat\ninstance c : C := ⟨sorry⟩\ntheorem t : C.v = C.v := by", "rfl"),
+    (
+        "inductive P : Nat → Prop where\n  | mk : P sorry\ntheorem t : P sorry → True := by",
+        "exact fun _ => trivial",
+    ),
+    ("theorem a : 1 = 2 := by sorry\ntheorem t : 2 = 2 := by", "rfl"),
+    ("abbrev sol : Nat := sorry\ntheorem t : sol = sol := by", "rfl"),
+)
+TWO = "def a : Nat := sorry\ndef b : Nat := sorry\ntheorem t : a = b := by"
+TWO_FORGED = "def a : Nat := {}\ndef b : Nat := {}\ntheorem t : a = b := by\n  rfl\n"
+#: Programs that make one sorry of two that the statement has: a statement, and what stands in its place.
+ONE_OF_TWO = {
+    "one label": (TWO, TWO_FORGED.format(ONE, ONE)),
+    "a number that is computed": (TWO, TWO_FORGED.format(ONE, forged(5, "({} + 0)"))),
+    "a number that is a successor": (TWO, TWO_FORGED.format(forged(0), forged(0, "({} * 1)"))),
+    "a number with another instance": (
+        TWO,
+        f"instance (priority := 5000) : OfNat Nat 7 := ⟨5⟩\n{TWO_FORGED.format(ONE, forged(7))}",
+    ),
+    "a definition for the label": (
+        TWO,
+        f"abbrev one : Nat := 5\n{TWO_FORGED.format(ONE, ONE.replace('5)', 'one)'))}",
+    ),
+    "a function of the label": (
+        TWO,
+        TWO_FORGED.format(
+            ONE,
+            ONE.replace(
+                "(sorryAx (Lean.Name → Nat) false ", "((fun n => sorryAx (Lean.Name → Nat) false n) "
+            ),
+        ),
+    ),
+    "the label of the other": (TWO, TWO_FORGED.format(forged(3), forged(3))),
+    "a lemma about another sorry": (
+        "theorem a : (sorry : Nat) = 1 := by sorry\ntheorem t : (sorry : Nat) = 1 := by",
+        f"theorem a : {ONE} = 1 := by sorry\ntheorem t : {ONE} = 1 := by\n  exact a\n",
+    ),
+    "a hypothesis about another sorry": (
+        "theorem t (h : (sorry : Nat) = 1) : (sorry : Nat) = 1 := by",
+        f"theorem t (h : {ONE} = 1) : {ONE} = 1 := by\n  exact h\n",
+    ),
+    "an instance": (
+        "class C where v : Nat\ninstance c : C := ⟨sorry⟩\ntheorem t : C.v = (sorry : Nat) := by",
+        f"class C where v : Nat\ninstance c : C := ⟨{ONE}⟩\ntheorem t : C.v = {ONE} := by\n  rfl\n",
+    ),
+    "a constructor": (
+        "inductive P : Nat → Prop where\n  | mk : P sorry\ntheorem t : P sorry := by",
+        f"inductive P : Nat → Prop where\n  | mk : P {ONE}\ntheorem t : P {ONE} := by\n  exact P.mk\n",
+    ),
+    "a part of a match": (
+        "def x (n : Nat) : Nat := match n with | 0 => sorry | k + 1 => k\n"
+        "theorem t : x 0 = (sorry : Nat) := by",
+        f"def x (n : Nat) : Nat := match n with | 0 => {ONE} | k + 1 => k\n"
+        f"theorem t : x 0 = {ONE} := by\n  rfl\n",
+    ),
+    "a sorry of another module": (
+        "theorem t : (sorry : Nat) = 1 ∨ True := by",
+        f"theorem t : {forged(5, text='Core')} = 1 ∨ True := by\n  exact Or.inr trivial\n",
+    ),
+}
+
+
+def test_a_sorry_of_the_statement_may_stand_elsewhere_in_the_program(
+    checker: Checker, core: LeanEnvironment
+) -> None:
+    for statement, proof in MOVED:
+        program = f"{HEADER}theorem help : True := trivial\n\n{statement}\n  {proof}\n"
+        report = checked(checker, core, statement, "", predicted_proof=program)
+        assert judge(report).reason == "ok", (statement, judge(report).detail)
+    two = TWO.replace("a = b", "a = b ∨ True")
+    program = HEADER + TWO_FORGED.format(ONE, OTHER).replace("a = b", "a = b ∨ True")
+    report = checked(checker, core, two, "", predicted_proof=program.replace("rfl", "exact Or.inr trivial"))
+    assert judge(report).reason == "ok", judge(report).detail  # so the others fail for their labels
+
+
+def test_two_sorries_of_the_statement_never_become_one(checker: Checker, core: LeanEnvironment) -> None:
+    for name, (statement, program) in ONE_OF_TWO.items():
+        report = checked(checker, core, statement, "", predicted_proof=HEADER + program)
+        assert report.answer.first_error is None, (name, report.answer.first_error)
+        assert judge(report).reason in ("statement_mismatch", "has_sorry"), (name, judge(report).detail)
+    # A lemma of a context that is another module speaks of a sorry that the statement does not have.
+    context = f"{HEADER}theorem a : (sorry : Nat) = 1 := sorry\n"
+    program = f"{context}theorem t : type_of% @a := by\n  exact a\n"
+    for _ in range(2):
+        report = checked(
+            checker, core, "theorem t : (sorry : Nat) = 1 := by", "", context=context, predicted_proof=program
+        )
+        assert judge(report).reason in ("statement_mismatch", "has_sorry"), judge(report).detail
+
+
+#: What may stand below an option that makes errors of warnings, and the reason of the verdict.
+STRICT = "set_option warningAsError true\n"
+BELOW_STRICT = (
+    ("theorem t (p : Prop) (h : p) : p := by", "exact h", "ok", {}),
+    ("theorem t (p : Prop) (h : p) : p := by", "sorry", "has_sorry", {}),
+    ("theorem t (p : Prop) (h : p) : p := by", "exact h p", "error", {}),
+    ("theorem t (p : Prop) : p := by", "", "stated", {"task": "statement"}),
+    ("theorem t (p : Prop) : p := by", "intro h\nexact h False", "bad_challenge", {"task": "disprove"}),
+    ("theorem a : 1 = 1 := by sorry\ntheorem t (p : Prop) (h : p) : p := by", "exact h", "bad_challenge", {}),
+    ("theorem t (h : (sorry : Prop)) : 1 = 1 := by", "rfl", "bad_challenge", {}),
+)
+
+
+def test_the_farms_own_sorry_is_no_error_where_warnings_are(checker: Checker, core: LeanEnvironment) -> None:
+    for statement, proof, reason, task in BELOW_STRICT:
+        for above, below in ((HEADER + STRICT, ""), ("", STRICT)):
+            report = checked(checker, core, below + statement, proof, context=above, **task)
+            verdict = judge(report)
+            assert verdict.reason == reason, (statement, above, verdict.detail)
+            assert reason != "bad_challenge" or "leave `warningAsError` out" in verdict.detail

@@ -13,7 +13,7 @@ from farm.judging.report import Report
 from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.challenges import BadChallenge, Challenges
+from farm_workers.checking.challenges import BadChallenge, Challenges, makes_errors_of_sorries
 from farm_workers.checking.stages import Compiled, failed
 
 
@@ -29,7 +29,10 @@ class Blame:
         if candidate.shared is not None:
             return report  # the statement was compiled with the context, so the error is not its own
         check, challenge = candidate.check, candidate.check.challenge
-        if not lean_refused(report) or challenge is None or not blames_statement(check, challenge, report):
+        if challenge is None:
+            return report
+        is_refused = lean_refused(report) and blames_statement(check, challenge, report)
+        if not is_refused and not makes_errors_of_sorries(report):
             return report
         try:
             self._challenges.compiled(challenge, candidate.question)

@@ -9,8 +9,15 @@ from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.characters import encoded
 from farm.judging.ending import Ending, ending
-from farm.judging.report import Message
+from farm.judging.messages import errors
+from farm.judging.report import Message, Report
+from farm.lean_text.header import header_end
 from farm.lean_text.positions import line_and_column
+from farm_workers.audit.declarations import Module
+from farm_workers.audit.kernel import SORRY
+from farm_workers.audit.olean import Olean
+from farm_workers.audit.rests import with_sorry
+from farm_workers.audit.terms import Reading, Terms, mentions
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
 from farm_workers.lean.compile import LeanRunner
@@ -20,6 +27,9 @@ from farm_workers.lean.way import Question, Reply
 _OF_MACHINE = (Ending.SILENT, Ending.KILLED, Ending.NO_THREAD)
 #: The most compiled statements in the cache, and their most bytes; one takes some 10 KiB, an error far less.
 _MOST, _MOST_BYTES = 25_000, 256 << 20
+_REMEDY = "leave `warningAsError` out, which makes errors of the text's own sorries"
+#: Turns Lean's warning about sorries off; on the line of the last import, since places are compared by lines.
+_NO_WARNING = " set_option warn.sorry false"
 
 
 class BadChallenge(Exception):
@@ -50,7 +60,7 @@ class Challenges:
         found = self._kept.get(key)
         if found is None:
             with tracing.step("farm.challenge"):
-                found = self._compiled(question.instead(challenge.text), challenge)
+                found = self._compiled(question, challenge, challenge.text)
             self._kept.put(key, found)
         if isinstance(found, str):
             raise BadChallenge(found)
@@ -90,19 +100,31 @@ class Challenges:
                 raise BadChallenge(refused)
             return None if reply.module is None else reply.module.read()
 
-    def _compiled(self, question: Question, challenge: Challenge) -> bytes | str:
-        """Return the statement's module, or Lean's first error if Lean refuses the statement."""
-        with self._runner.compiled(question) as reply:
+    def _compiled(self, question: Question, challenge: Challenge, text: str) -> bytes | str:
+        """Return the statement's module, or Lean's first error if Lean refuses the statement.
+
+        Where the dataset makes errors of warnings, the farm's own `sorry` must not be one: the text is
+        compiled again without that warning. A sorry of the dataset stays an error, for it is one in every
+        submission.
+        """
+        with self._runner.compiled(question.instead(text)) as reply:
             run = reply.report.run
             if not run.is_undisturbed or run.exit_status not in (0, 1):  # the statement may be sound
                 why = run.box_error or run.limit or run.exit_status
                 raise BoxFailed(f"the challenge was not compiled: {why}")
-            if (refused := refusal(reply, challenge)) is not None:
-                return refused
-            if reply.module is None:  # Lean reports why it refuses a text; a fork whose image died does not
+            refused, is_only_sorry = refusal(reply, challenge), makes_errors_of_sorries(reply.report)
+            if refused is None and reply.module is not None:
+                return reply.module.read()
+            if refused is None:  # Lean reports why it refuses a text; a fork whose image died does not
                 said = reply.report.answer.foreign_output.strip().partition("\n")[0][:200] or "nothing"
                 raise BoxFailed(f"the challenge left neither a module nor an error; its output: {said}")
-            return reply.module.read()
+        quiet = without_warning(text)
+        if not is_only_sorry or quiet == text:
+            return refused
+        again = self._compiled(question, challenge, quiet)
+        most = 0 if challenge.negates else challenge.admits
+        is_own = isinstance(again, bytes) and _is_open_alone(again, most)
+        return again if is_own else f"{refused}; {_REMEDY}"
 
 
 def _of_hole(reply: Reply) -> bytes | str:
@@ -116,6 +138,30 @@ def _of_hole(reply: Reply) -> bytes | str:
     if run.limit is not None or reply.module is None:
         return f"the program with the hole was not compiled: {run.limit or 'it left no module'}"
     return reply.module.read()
+
+
+def makes_errors_of_sorries(report: Report) -> bool:
+    """Return whether all of Lean's errors are warnings about sorries that the text makes errors of."""
+    return report.answer.first_error is not None and not errors(report)
+
+
+def _is_open_alone(module: bytes, count: int) -> bool:
+    """Return whether a module has sorries in the values of some constants at most, and nowhere else."""
+    found = Module(Olean(module))
+    constants = list(filter(None, map(found.constant, with_sorry(found, found.names))))
+    reading = Reading(found.olean, Terms())
+    return len(constants) <= count and not any(mentions(reading, [each.type], SORRY) for each in constants)
+
+
+def without_warning(program: str) -> str:
+    """Return a program with Lean's warning about sorries turned off below its header, which keeps all lines.
+
+    A program without a header, and one that has the option there already, stays as it is.
+    """
+    end = header_end(program)
+    if not end or program.startswith(_NO_WARNING, end):
+        return program
+    return program[:end] + _NO_WARNING + program[end:]
 
 
 def refusal(reply: Reply, challenge: Challenge) -> str | None:

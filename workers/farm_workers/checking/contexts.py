@@ -24,7 +24,7 @@ from farm.judging.verdict import judge
 from farm.log import logger
 from farm_workers import cache
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.challenges import BadChallenge, Challenges, refusal
+from farm_workers.checking.challenges import BadChallenge, Challenges, makes_errors_of_sorries, refusal
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import FIRST_LOAD, FORKED, NotShared, Question, Unfit
 
@@ -152,6 +152,9 @@ class Contexts:
             if not reads_to_the_end(report):
                 raise NotShared(f"context and statement do not end well: {judge(report).detail}")
             if (refused := refusal(reply, challenge)) is not None:
+                if makes_errors_of_sorries(report):
+                    self._challenges.compiled(challenge, asked)
+                    raise Unfit("it makes errors of warnings, also of that about the farm's own sorry")
                 return refused
             if reply.module is None or reply.context is None:
                 raise NotShared("no module was left of a context and its statement")

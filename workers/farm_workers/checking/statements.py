@@ -19,6 +19,7 @@ from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.task import Task
 from farm_workers.box.supervisor import BoxFailed
+from farm_workers.checking.challenges import makes_errors_of_sorries, without_warning
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.fallback import LEAST_SECONDS, both
 from farm_workers.checking.policy import screened
@@ -55,11 +56,22 @@ class Statements:
         return self._tried(own, report)
 
     def stated(self, own: Candidate) -> Report:
-        """Return the report of the statement itself, with its context as a part of it; no tactic is tried."""
-        with self._compiling.compiled(own.instead(replace(own.check, context_end=0))) as compiled:
-            if not needs_seal(compiled.report, reads_open=True):
-                return compiled.report
-            return compiled.audited(lambda: self._audited(compiled))
+        """Return the report of the statement itself, with its context as a part of it; no tactic is tried.
+
+        Its sorries are facts, so they are no errors where its text makes errors of warnings.
+        """
+        check = replace(own.check, context_end=0)
+        with self._compiling.compiled(own.instead(check)) as compiled:
+            if not makes_errors_of_sorries(compiled.report):
+                return self._facts(compiled)
+        quiet = own.instead(replace(check, program=without_warning(check.program)))
+        with self._compiling.compiled(quiet) as compiled:
+            return self._facts(compiled)
+
+    def _facts(self, compiled: Compiled) -> Report:
+        if not needs_seal(compiled.report, reads_open=True):
+            return compiled.report
+        return compiled.audited(lambda: self._audited(compiled))
 
     def _tried(self, own: Candidate, report: Report) -> Report:
         """Return the report with the tactics that close the statement or its negation, in the line's time."""

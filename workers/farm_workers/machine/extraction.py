@@ -270,7 +270,7 @@ class Extracting:
             program=source.part(0, last.end) + "\n",
             limits=self.wanted.limits,
             submitted=(),
-            challenge=Challenge(program=stated, name=last.user_name),
+            challenge=Challenge(program=stated, name=last.user_name, admits=len(theorems)),
             assurance=Assurance(tier=self.environment.tiers[0], policy=NO_POLICY, requires_all_parts=True),
             task=Task(declarations=True),
         )
