@@ -157,6 +157,16 @@ WITHIN = {
         f"def f (b : Nat) : Nat := (sorry : Nat → Nat) b\n{_NEXT}",
         f"def f (b : Nat) : Nat := 3\n{_NEXT}",
     ),
+    "a witness that the draft chooses": (
+        "theorem t : ∃ n : Nat, n = n := by\n  refine ⟨?w, ?h⟩\n  case h => sorry\n  all_goals exact 5\n",
+        "theorem t : ∃ n : Nat, n = n := by\n  refine ⟨?w, ?h⟩\n  case h => exact (rfl : 7 = 7)\n"
+        "  all_goals exact 5\n",
+    ),
+    "a proposition that the draft chooses": (
+        "theorem t : ∃ r : Prop, r := by\n  refine ⟨?r, ?h⟩\n  case h => sorry\n  all_goals exact 0 = 1\n",
+        "theorem t : ∃ r : Prop, r := by\n  refine ⟨?r, ?h⟩\n  case h => exact trivial\n"
+        "  all_goals exact 0 = 1\n",
+    ),
     "the other hole too": (OPEN, "theorem a (p : Prop) (h : p) : p ∧ p := ⟨h, h⟩\n"),
     "another type of the other hole": (
         OPEN,
