@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import errors
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import FarmError, RoleRefused
@@ -26,7 +26,7 @@ from farm.store import postgres
 from farm.store.batches import Batch, ItemKey
 from farm.store.keys import Key, Keys, Scope
 from farm.store.queries import Queries
-from farm.store.rights import FUNCTIONS, SEQUENCES, TABLES, VIEWS, Rights, Role
+from farm.store.rights import FUNCTIONS, OWNED, SEQUENCES, TABLES, VIEWS, Rights, Role
 from farm.store.roles import make_roles
 from farm.store.transitions import Store
 from farm.store.workers import Workers
@@ -553,3 +553,69 @@ def test_a_role_that_exists_with_other_rights_is_refused_with_the_remedy_until_t
     with farm.engine.begin() as connection:
         connection.execute(text(str(told.value).partition("again: ")[2]))
     assert make_roles(*made[0], **made[1]).new == frozenset()
+
+
+@contextmanager
+def _administrator(
+    url: str, name: str, attributes: str = ""
+) -> Iterator[tuple[psycopg.Connection[Any], str]]:
+    """Make a login that is no superuser; yields a superuser's connection, and the login's URL."""
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as superuser:
+        superuser.execute(f'CREATE ROLE "{name}" LOGIN {attributes}'.encode())
+        yield superuser, make_url(url).set(username=name).render_as_string(hide_password=False)
+
+
+def test_an_administrator_that_is_no_superuser_is_told_what_it_lacks_until_it_has_that(
+    farm: Farm, empty_database_url: str
+) -> None:
+    database, me = make_url(empty_database_url), '"Test-cloud"'
+    with _administrator(empty_database_url, "Test-cloud") as (superuser, url):
+        # As in a database that was made before PostgreSQL 15.
+        superuser.execute("ALTER SCHEMA public OWNER TO CURRENT_USER; GRANT ALL ON SCHEMA public TO PUBLIC")
+        rights = [f"ALTER ROLE {me} CREATEROLE", f"ALTER ROLE {me} CREATEDB"]
+        rights += [f"ALTER DATABASE {database.database} OWNER TO {me}"]
+        if superuser.info.server_version >= 160000:
+            rights.insert(1, f"GRANT {', '.join(sorted(Role))} TO {me} WITH ADMIN OPTION")
+        schema = [f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {', '.join(OWNED)}"]
+        schema += ["GRANT USAGE, CREATE ON SCHEMA public TO farm_owner"]
+        for lacking in (rights, schema):
+            with pytest.raises(FarmError, match="nothing was changed; have ") as told:
+                make_roles(url, passwords={}, new_passwords={})
+            remedies = str(told.value).partition("again: ")[2]
+            assert remedies.split("; ") == lacking
+            superuser.execute(remedies.encode())
+        assert make_roles(url, passwords={}, new_passwords={}).owners_before == ()
+        postgres.upgrade(database.set(username=Role.OWNER).render_as_string(hide_password=False))
+        assert make_roles(url, passwords={}, new_passwords={}).has_tables
+        assert _granted(superuser) == _expected()
+
+
+def test_a_login_that_runs_the_whole_farm_makes_the_roles_and_goes_on(
+    farm: Farm, empty_database_url: str
+) -> None:
+    with _administrator(empty_database_url, "single", "CREATEROLE CREATEDB") as (superuser, url):
+        if superuser.info.server_version >= 160000:  # as if it had made them
+            them = ", ".join(Role)
+            superuser.execute(f"GRANT {them} TO single WITH ADMIN OPTION, INHERIT FALSE, SET FALSE".encode())
+        superuser.execute(f"ALTER DATABASE {make_url(url).database} OWNER TO single".encode())
+        postgres.upgrade(url)
+        for owners in (("single",), ()):
+            assert make_roles(url, passwords={}, new_passwords={}).owners_before == owners
+            with psycopg.connect(url.replace("+psycopg", "")) as running:
+                running.execute("UPDATE verdicts SET detail = ''")
+        owners = superuser.execute("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'")
+        assert owners.fetchall() == [(Role.OWNER,)]
+
+
+def test_tables_of_another_login_are_taken_when_the_administrator_is_its_member(
+    farm: Farm, empty_database_url: str
+) -> None:
+    with _administrator(empty_database_url, "taker", "CREATEROLE CREATEDB") as (superuser, url):
+        superuser.execute("CREATE ROLE former LOGIN")
+        superuser.execute(f"GRANT {', '.join(Role)} TO taker WITH ADMIN OPTION".encode())
+        superuser.execute(f"ALTER DATABASE {make_url(url).database} OWNER TO former".encode())
+        postgres.upgrade(make_url(url).set(username="former").render_as_string(hide_password=False))
+        with pytest.raises(FarmError, match=r"farm db roles again: GRANT former TO taker$") as told:
+            make_roles(url, passwords={}, new_passwords={})
+        superuser.execute(str(told.value).partition("again: ")[2].encode())
+        assert make_roles(url, passwords={}, new_passwords={}).owners_before == ("former",)
