@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,14 @@ _FOUND = f"""
     ) AS owns
     FROM pg_roles WHERE rolname = %s
 """
+# The database and the schema come first: a new owner of a table must have the right to create there.
 _OWNERS = """
+    SELECT datdba::regrole::text, format('ALTER DATABASE %%I OWNER TO {owner}', datname)
+    FROM pg_database WHERE datname = current_database()
+    UNION ALL
+    SELECT nspowner::regrole::text, 'ALTER SCHEMA report OWNER TO {owner}'
+    FROM pg_namespace WHERE nspname = 'report'
+    UNION ALL
     SELECT relowner::regrole::text, format('ALTER TABLE %%s OWNER TO {owner}', pg_class.oid::regclass)
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE relkind IN ('r', 'v') AND (nspname = 'report' OR nspname = %(schema)s AND relname = ANY(%(tables)s))
@@ -47,19 +54,38 @@ _OWNERS = """
     SELECT proowner::regrole::text, format('ALTER FUNCTION %%s OWNER TO {owner}', pg_proc.oid::regprocedure)
     FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
     WHERE nspname = %(schema)s AND proname = ANY(%(functions)s)
-    UNION ALL
-    SELECT nspowner::regrole::text, 'ALTER SCHEMA report OWNER TO {owner}'
-    FROM pg_namespace WHERE nspname = 'report'
-    UNION ALL
-    SELECT datdba::regrole::text, format('ALTER DATABASE %%I OWNER TO {owner}', datname)
-    FROM pg_database WHERE datname = current_database()
-"""
-_SCHEMA = """
-    SELECT coalesce((
-        SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('alembic_version')
-    ), 'public')
 """
 _IS_OWNED = "SELECT datdba::regrole::text = %s FROM pg_database WHERE datname = current_database()"
+_ME = """
+    SELECT oid::regrole::text, rolsuper, rolcreaterole, rolcreatedb FROM pg_roles
+    WHERE rolname = current_user
+"""
+_IS_SUPER = "SELECT rolsuper FROM pg_roles WHERE oid = %s::regrole"
+# Since PostgreSQL 16 CREATEROLE is a right over the roles alone of which its holder is an administrator.
+_FOREIGN = """
+    SELECT rolname::text FROM pg_roles
+    WHERE rolname = ANY(%s) AND NOT pg_has_role(oid, 'MEMBER WITH ADMIN OPTION')
+      AND current_setting('server_version_num')::int >= 160000
+    ORDER BY rolname
+"""
+_IS_MEMBER = """
+    SELECT EXISTS (
+        SELECT FROM pg_auth_members JOIN pg_roles ON pg_roles.oid = member
+        WHERE rolname = current_user AND roleid = %s::regrole
+          AND (grantor = member OR current_setting('server_version_num')::int < 160000)
+    )
+"""
+# An older PostgreSQL made the schema `public` a superuser's, in which everybody may create.
+_UNFIT = """
+    SELECT format('REVOKE CREATE ON SCHEMA %%I FROM PUBLIC, {others}', nspname) FROM pg_namespace
+    WHERE nspname IN ('public', %(schema)s) AND EXISTS (
+        SELECT FROM unnest(%(others)s::text[]) AS role WHERE has_schema_privilege(role, nspname, 'CREATE'))
+    UNION ALL
+    SELECT format('GRANT USAGE, CREATE ON SCHEMA %%I TO {owner}', nspname) FROM pg_namespace
+    WHERE nspname = %(schema)s AND NOT pg_has_role(%(owner)s, nspowner, 'USAGE') AND NOT EXISTS (
+        SELECT FROM aclexplode(nspacl)
+        WHERE grantee = %(owner)s::regrole AND privilege_type = 'CREATE')
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +136,7 @@ def _allowed(driver: Connection[Any]) -> Iterator[None]:
 def _made(driver: Connection[Any], passwords: Mapping[Role, str], new_passwords: Mapping[Role, str]) -> Made:
     driver.execute("SET LOCAL lock_timeout = '10s'")
     new = {role for role in Role if not _is_there(driver, role)}
+    me, is_super = _administrator(driver, set(Role) - new)
     for role in Role:
         _make(driver, role, is_new=role in new)
         password = passwords.get(role) or (new_passwords[role] if role in new else None)
@@ -117,20 +144,76 @@ def _made(driver: Connection[Any], passwords: Mapping[Role, str], new_passwords:
             _set_password(driver, role, password)
     for role in OWNED:
         driver.execute(f"GRANT {role} TO {Role.OWNER}")
-    is_super = bool(_value(driver, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"))
-    if not is_super:  # to give something to a role one has to be its member
+    is_member = is_super or bool(_value(driver, _IS_MEMBER, Role.OWNER))
+    if not is_member:  # to give something to a role one has to be its member
         driver.execute(f"GRANT {Role.OWNER} TO CURRENT_USER")
     before = _own(driver)
-    driver.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # as servers before PostgreSQL 15 had it
+    _close_schemas(driver)
     driver.execute(f"SET LOCAL ROLE {Role.OWNER}")
     _set_rights_of_database(driver)
     has_tables = is_ready(driver)
     if has_tables:
         grant(driver)
     driver.execute("RESET ROLE")
-    if not is_super:
+    if not has_tables:  # nothing of the farm runs yet
+        before -= {me}
+    if not is_member and me not in before:
         driver.execute(f"REVOKE {Role.OWNER} FROM CURRENT_USER")
-    return Made(new=frozenset(new), owners_before=before, has_tables=has_tables)
+    return Made(new=frozenset(new), owners_before=tuple(sorted(before)), has_tables=has_tables)
+
+
+def _administrator(driver: Connection[Any], existing: Collection[Role]) -> tuple[str, bool]:
+    """Return the administrator's name, as SQL writes it, and whether it is a superuser.
+
+    Raises `FarmError` where another administrator lacks a right, with the statements that give it.
+    """
+    ((me, is_super, may_create_roles, may_create_databases),) = driver.execute(_ME).fetchall()
+    if is_super:
+        return me, True
+    lacking = [] if may_create_roles else [f"ALTER ROLE {me} CREATEROLE"]
+    foreign = [role for (role,) in driver.execute(_FOREIGN, [sorted(existing)]).fetchall()]
+    if foreign:
+        lacking.append(f"GRANT {', '.join(foreign)} TO {me} WITH ADMIN OPTION")
+    if not may_create_databases and not _value(driver, _IS_OWNED, Role.OWNER):
+        lacking.append(f"ALTER ROLE {me} CREATEDB")
+    lacking += _lacking_owners(driver, me)
+    if lacking:
+        raise FarmError(
+            f"{me} lacks rights to make the farm's roles, so nothing was changed; have an administrator run "
+            f"these, then farm db roles again: {'; '.join(lacking)}"
+        )
+    return me, False
+
+
+def _lacking_owners(driver: Connection[Any], me: str) -> list[str]:
+    """Return the statements that let an administrator give away what others own in the database."""
+    found = dict[str, None]()
+    for owner, change in _belongings(driver, new_owner=me):
+        if owner != Role.OWNER and not _value(driver, "SELECT pg_has_role(%s::regrole, 'USAGE')", owner):
+            # To be a member of a superuser would be too much.
+            found[change if _value(driver, _IS_SUPER, owner) else f"GRANT {owner} TO {me}"] = None
+    return list(found)
+
+
+def _close_schemas(driver: Connection[Any]) -> None:
+    """Let the owner, and no other role, create in the farm's schema and in `public`.
+
+    Raises `FarmError` with what is left to do where the administrator may not do this.
+    """
+    for statement in _unfit(driver):
+        with suppress(errors.InsufficientPrivilege), driver.transaction():
+            driver.execute(statement)
+    if left := _unfit(driver):
+        raise FarmError(
+            "a schema's rights are not those that the farm needs, so nothing was changed; have its owner run "
+            f"these in the database, then farm db roles again: {'; '.join(left)}"
+        )
+
+
+def _unfit(driver: Connection[Any]) -> list[str]:
+    values = {"schema": _schema(driver), "owner": Role.OWNER, "others": [*OWNED, "public"]}
+    question = _UNFIT.format(owner=Role.OWNER, others=", ".join(OWNED))
+    return [str(statement) for (statement,) in driver.execute(question, values).fetchall()]
 
 
 def _value(driver: Connection[Any], question: str, *values: object) -> Any:
@@ -187,30 +270,30 @@ def _set_password(driver: Connection[Any], role: Role, password: str) -> None:
     )
 
 
-def _own(driver: Connection[Any]) -> tuple[str, ...]:
-    """Make `farm_owner` the owner of the database and of its contents, and return the owners before."""
+def _belongings(driver: Connection[Any], *, new_owner: str) -> list[tuple[str, str]]:
+    """Return the owner of the database and of each thing of the farm, and the statement that changes it."""
     values = {
         "schema": _schema(driver),
         "tables": list(TABLES),
         "functions": [name.partition("(")[0] for name in FUNCTIONS],
     }
+    return driver.execute(_OWNERS.format(owner=new_owner), values).fetchall()
+
+
+def _own(driver: Connection[Any]) -> set[str]:
+    """Make `farm_owner` the owner of the database and of its contents, and return the owners before.
+
+    These become members of `farm_owner`; superusers need not, and are not returned.
+    """
     before = set()
-    for owner, change in driver.execute(_OWNERS.format(owner=Role.OWNER), values).fetchall():
+    for owner, change in _belongings(driver, new_owner=Role.OWNER):
         if owner != Role.OWNER:
             driver.execute(change)
             before.add(owner)
-    left = [
-        owner
-        for owner in sorted(before)
-        if _value(
-            driver,
-            "SELECT NOT rolsuper FROM pg_roles WHERE oid = %s::regrole AND rolname <> current_user",
-            owner,
-        )
-    ]
+    left = {owner for owner in before if not _value(driver, _IS_SUPER, owner)}
     for owner in left:
         driver.execute(f"GRANT {Role.OWNER} TO {owner}")
-    return tuple(left)
+    return left
 
 
 def _set_rights_of_database(driver: Connection[Any]) -> None:

@@ -16,9 +16,13 @@ from farm_workers.box import landlock, seccomp
 from farm_workers.box.isolation import Isolation, broken_promises, prepared
 from farm_workers.box.landlock import SCOPES_ABI, Walls
 from farm_workers.box.promises import BROKEN
+from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.exploits.corpus import judged, read
 
 from farm.errors import SettingsError
 from farm.judging.forgeable import is_forgeable
+from farm.judging.tiers import Tier
 from tests.isolation_levels import isolated
 from tests.no_namespaces import CREATE_RULESET
 from tests.processes import CODE
@@ -32,6 +36,16 @@ def walled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Isolation]:
 
 def test_without_walls_a_probe_can_do_something_of_each_kind(walled: Isolation) -> None:
     assert set(broken_promises(replace(walled, walls=None))) == set(BROKEN)
+
+
+def test_what_a_program_puts_in_its_modules_place_is_its_own_fault(
+    walled: Isolation, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    """Without namespaces the folder is on a disk of the machine, whose failures are the farm's."""
+    with Checker(walled, home=tmp_path, concurrency=1) as checker:
+        found = [judged(checker, core, case, Tier.KERNEL) for case in read() if "module's place" in case.name]
+    assert len(found) > 1
+    assert [each for each in found if not each.is_right] == []
 
 
 @pytest.mark.parametrize("version", range(1, 8))

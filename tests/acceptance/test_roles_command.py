@@ -70,10 +70,15 @@ def test_a_password_is_changed_by_removing_its_file_while_what_runs_goes_on(
     rules = settled / "postgres" / "pg_hba.conf"
     rules.write_text(f"local all {Role.WORKER} scram-sha-256\n{rules.read_text()}")
     servers = ensure(settled, servers=pair, worker=False)
+    url = make_url(servers.database_url).set(username="cloud", database="managed")
+    with psycopg.connect(servers.database_url.replace("+psycopg", ""), autocommit=True) as superuser:
+        # The administrator that a managed PostgreSQL gives, whose users are no superusers.
+        superuser.execute("CREATE ROLE cloud LOGIN CREATEROLE CREATEDB")
+        superuser.execute("CREATE DATABASE managed OWNER cloud")
     farm = Command(
         {
             "FARM_HOME": str(settled),
-            "FARM_DATABASE_URL": servers.database_url,
+            "FARM_DATABASE_URL": url.render_as_string(hide_password=False),
             "FARM_BROKER_URL": servers.broker_url,
         }
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import errors
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import FarmError, RoleRefused
@@ -26,7 +26,7 @@ from farm.store import postgres
 from farm.store.batches import Batch, ItemKey
 from farm.store.keys import Key, Keys, Scope
 from farm.store.queries import Queries
-from farm.store.rights import FUNCTIONS, SEQUENCES, TABLES, VIEWS, Rights, Role
+from farm.store.rights import FUNCTIONS, OWNED, SEQUENCES, TABLES, VIEWS, Rights, Role
 from farm.store.roles import make_roles
 from farm.store.transitions import Store
 from farm.store.workers import Workers
@@ -360,6 +360,44 @@ NOBODY = {
     "load a library": "LOAD 'auto_explain'",
     "change the server": "SET LOCAL zero_damaged_pages = on",
     "see the passwords": "SELECT rolpassword FROM pg_authid",
+    "replace a view": "CREATE OR REPLACE VIEW report.lines AS SELECT 1",
+    "own a view": "ALTER VIEW report.lines OWNER TO CURRENT_USER",
+    "write through a rule on a view": "CREATE RULE mine AS ON INSERT TO report.runs DO INSTEAD NOTHING",
+    "write through a trigger on a view": "CREATE TRIGGER mine INSTEAD OF UPDATE ON report.lines "
+    "FOR EACH ROW EXECUTE FUNCTION guard_run()",
+    "read a table through a view of its own": "CREATE TEMPORARY VIEW mine AS TABLE sentences;TABLE mine",
+    "set a sequence": "SELECT setval('checks_id_seq', 1)",
+    "restart a sequence": "ALTER SEQUENCE checks_id_seq RESTART",
+    "lead a function elsewhere": "ALTER FUNCTION recorded_until() SET search_path = pg_temp",
+    "take a function's rights": "ALTER FUNCTION take_back(bigint[], text) SECURITY INVOKER",
+    "call a guard": "SELECT guard_run()",
+    "inherit verdicts": "CREATE TEMPORARY TABLE mine () INHERITS (public.verdicts)",
+    "act on every command": "CREATE EVENT TRIGGER mine ON ddl_command_start EXECUTE FUNCTION guard_run()",
+    "merge a line into a stored run": "MERGE INTO jobs USING (SELECT 1) AS one ON false "
+    "WHEN NOT MATCHED THEN " + _ADD_LINE.replace(";", "").replace(" INTO jobs", "") % "{run}",
+    "merge an own line to a proof": "MERGE INTO jobs USING (SELECT {timeout} AS id) AS one "
+    "ON check_id = one.id WHEN MATCHED THEN UPDATE SET check_id = {proved}",
+    "lock verdicts": "LOCK TABLE verdicts IN SHARE MODE",
+    "lock a verdict": "SELECT 1 FROM verdicts WHERE check_id = {proved} FOR UPDATE",
+    "end others' connections": "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE usename = 'farm'",
+    "make an extension": "CREATE EXTENSION dblink",
+    "reach another server": "CREATE FOREIGN DATA WRAPPER mine",
+    "publish verdicts": "CREATE PUBLICATION mine FOR TABLE verdicts",
+    "keep a slot of the log": "SELECT pg_create_logical_replication_slot('mine', 'pgoutput')",
+    "make a function of the server's code": "CREATE FUNCTION pg_temp.mine() RETURNS int LANGUAGE internal "
+    "AS 'pg_backend_pid'",
+    "change the rights of new tables": "ALTER DEFAULT PRIVILEGES FOR ROLE farm_owner "
+    "GRANT ALL ON TABLES TO PUBLIC",
+    "take what the owner owns": "REASSIGN OWNED BY farm_owner TO CURRENT_USER",
+    "drop what the owner owns": "DROP OWNED BY farm_owner",
+    "log in as the owner": "SET SESSION AUTHORIZATION farm_owner",
+    "set another's search path": "ALTER ROLE farm_owner SET search_path = pg_temp",
+    "have more connections": "ALTER ROLE CURRENT_USER CONNECTION LIMIT 1000",
+    "index verdicts": "CREATE INDEX ON verdicts (reason)",
+    "hide rows": "ALTER TABLE verdicts ENABLE ROW LEVEL SECURITY",
+    "write the catalogue": "UPDATE pg_class SET relowner = 10 WHERE relname = 'verdicts'",
+    "write a file from an object": "SELECT lo_export(lo_create(0), '/tmp/farm-roles-test')",
 }
 #: What those do not who record no verdicts.
 ASKING = {
@@ -431,7 +469,10 @@ SHADOWS = {
     "SET LOCAL search_path = pg_temp, pg_catalog, public;"
     "UPDATE public.runs SET cancelled_at = now() WHERE public.runs.id OPERATOR(pg_catalog.=) '{other_run}'",
 }
-SECRETS = {"read the keys' digests": "SELECT secret_sha256 FROM api_keys"}
+SECRETS = {
+    "read the keys' digests": "SELECT secret_sha256 FROM api_keys",
+    "read the plan of a query for keys": "EXPLAIN SELECT * FROM api_keys",
+}
 BATCHES = {
     "store a batch of a key": "INSERT INTO runs (id, options, farm_version, owner) "
     "VALUES ('x', '{{}}', '', 'trainer')",
@@ -443,6 +484,37 @@ TRIED = {
     Role.SERVICE: {**NOBODY, **ASKING},
     Role.WORKER: {**NOBODY, **SECRETS, **BATCHES},
     Role.READER: {**NOBODY, **ASKING, **SHADOWS, **SECRETS, **BATCHES},
+}
+_WRITING = "SET TRANSACTION READ WRITE;"
+_ALL_CAN = {
+    "change its own password": _WRITING + "ALTER ROLE CURRENT_USER PASSWORD 'x'",
+    "hold up a migration": "SELECT pg_advisory_xact_lock(x'6661726D'::int)",
+    "fill the disk": _WRITING + "SELECT lo_create(0)",
+}
+_PARTS_CAN = {
+    **_ALL_CAN,
+    "read all texts and verdicts": "SELECT 1 / count(source)::int FROM programs, verdicts",
+    "hold up the workers": "SELECT FROM checks WHERE id = {running} FOR UPDATE",
+    "take a check's next number": _new_check(id="800000"),
+}
+_SUBMITTERS_CAN = {
+    **_PARTS_CAN,
+    "have any check judged first": "UPDATE checks SET priority = 0, turn = -1 WHERE id = {theirs}",
+    "show another's proof in a run of its own": _ADD_RUN % ("", "") + _ADD_LINE % "mine",
+    "miscount lines": "INSERT INTO tallies VALUES ('lines', 'own', 1000)",
+}
+#: What a stolen password does all the same, as docs/why/trust.md says.
+STILL = {
+    Role.SUBMITTER: _SUBMITTERS_CAN,
+    Role.SERVICE: {**_SUBMITTERS_CAN, **SECRETS, **BATCHES},
+    Role.WORKER: {
+        **_PARTS_CAN,
+        "record a false verdict": _VERDICT,
+        "take back a proof": "SELECT take_back(ARRAY[{proved}]::bigint[], '')",
+        "contest a proof": "SELECT contest(ARRAY[{proved}]::bigint[])",
+        "change an environment": "UPDATE environments SET digest = 'mine'",
+    },
+    Role.READER: _ALL_CAN,
 }
 #: How PostgreSQL refuses: by rights, and the reader also because its transactions only read.
 _REFUSALS = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)
@@ -494,6 +566,11 @@ def test_a_role_does_nothing_that_it_must_not(farm: Farm, places: dict[str, obje
     before = farm.ask("SELECT md5(string_agg(verdicts::text, '' ORDER BY check_id)) FROM verdicts")
     assert _succeeded(farm.url(role), TRIED[role], places) == []
     assert farm.ask("SELECT md5(string_agg(verdicts::text, '' ORDER BY check_id)) FROM verdicts") == before
+
+
+@pytest.mark.parametrize("role", STILL)
+def test_a_stolen_password_does_what_the_page_says(farm: Farm, places: dict[str, object], role: Role) -> None:
+    assert _succeeded(farm.url(role), STILL[role], places) == list(STILL[role])
 
 
 def test_what_is_refused_is_refused_for_the_role_and_not_for_a_mistake_in_it(
@@ -553,3 +630,69 @@ def test_a_role_that_exists_with_other_rights_is_refused_with_the_remedy_until_t
     with farm.engine.begin() as connection:
         connection.execute(text(str(told.value).partition("again: ")[2]))
     assert make_roles(*made[0], **made[1]).new == frozenset()
+
+
+@contextmanager
+def _administrator(
+    url: str, name: str, attributes: str = ""
+) -> Iterator[tuple[psycopg.Connection[Any], str]]:
+    """Make a login that is no superuser; yields a superuser's connection, and the login's URL."""
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as superuser:
+        superuser.execute(f'CREATE ROLE "{name}" LOGIN {attributes}'.encode())
+        yield superuser, make_url(url).set(username=name).render_as_string(hide_password=False)
+
+
+def test_an_administrator_that_is_no_superuser_is_told_what_it_lacks_until_it_has_that(
+    farm: Farm, empty_database_url: str
+) -> None:
+    database, me = make_url(empty_database_url), '"Test-cloud"'
+    with _administrator(empty_database_url, "Test-cloud") as (superuser, url):
+        # As in a database that was made before PostgreSQL 15.
+        superuser.execute("ALTER SCHEMA public OWNER TO CURRENT_USER; GRANT ALL ON SCHEMA public TO PUBLIC")
+        rights = [f"ALTER ROLE {me} CREATEROLE", f"ALTER ROLE {me} CREATEDB"]
+        rights += [f"ALTER DATABASE {database.database} OWNER TO {me}"]
+        if superuser.info.server_version >= 160000:
+            rights.insert(1, f"GRANT {', '.join(sorted(Role))} TO {me} WITH ADMIN OPTION")
+        schema = [f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {', '.join(OWNED)}"]
+        schema += ["GRANT USAGE, CREATE ON SCHEMA public TO farm_owner"]
+        for lacking in (rights, schema):
+            with pytest.raises(FarmError, match="nothing was changed; have ") as told:
+                make_roles(url, passwords={}, new_passwords={})
+            remedies = str(told.value).partition("again: ")[2]
+            assert remedies.split("; ") == lacking
+            superuser.execute(remedies.encode())
+        assert make_roles(url, passwords={}, new_passwords={}).owners_before == ()
+        postgres.upgrade(database.set(username=Role.OWNER).render_as_string(hide_password=False))
+        assert make_roles(url, passwords={}, new_passwords={}).has_tables
+        assert _granted(superuser) == _expected()
+
+
+def test_a_login_that_runs_the_whole_farm_makes_the_roles_and_goes_on(
+    farm: Farm, empty_database_url: str
+) -> None:
+    with _administrator(empty_database_url, "single", "CREATEROLE CREATEDB") as (superuser, url):
+        if superuser.info.server_version >= 160000:  # as if it had made them
+            them = ", ".join(Role)
+            superuser.execute(f"GRANT {them} TO single WITH ADMIN OPTION, INHERIT FALSE, SET FALSE".encode())
+        superuser.execute(f"ALTER DATABASE {make_url(url).database} OWNER TO single".encode())
+        postgres.upgrade(url)
+        for owners in (("single",), ()):
+            assert make_roles(url, passwords={}, new_passwords={}).owners_before == owners
+            with psycopg.connect(url.replace("+psycopg", "")) as running:
+                running.execute("UPDATE verdicts SET detail = ''")
+        owners = superuser.execute("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'")
+        assert owners.fetchall() == [(Role.OWNER,)]
+
+
+def test_tables_of_another_login_are_taken_when_the_administrator_is_its_member(
+    farm: Farm, empty_database_url: str
+) -> None:
+    with _administrator(empty_database_url, "taker", "CREATEROLE CREATEDB") as (superuser, url):
+        superuser.execute("CREATE ROLE former LOGIN")
+        superuser.execute(f"GRANT {', '.join(Role)} TO taker WITH ADMIN OPTION".encode())
+        superuser.execute(f"ALTER DATABASE {make_url(url).database} OWNER TO former".encode())
+        postgres.upgrade(make_url(url).set(username="former").render_as_string(hide_password=False))
+        with pytest.raises(FarmError, match=r"farm db roles again: GRANT former TO taker$") as told:
+            make_roles(url, passwords={}, new_passwords={})
+        superuser.execute(str(told.value).partition("again: ")[2].encode())
+        assert make_roles(url, passwords={}, new_passwords={}).owners_before == ("former",)

@@ -113,6 +113,18 @@ def test_a_run_counts_each_way_in_which_a_line_ends(store: Store, tmp_path: Path
         assert list(row.values()) == [pytest.approx(share)], panel
 
 
+def test_a_contested_verdict_is_told_of_each_of_its_lines(store: Store, run_id: str) -> None:
+    asked = "SELECT line, contested FROM report.lines WHERE run_id = :run ORDER BY line"
+    (query,) = (each for each in queries() if each.panel == "Contested verdicts")
+    listed = filled(query.text, window="1m", span="1h", run=run_id)
+    assert ask(store.engine, listed) == []
+    with store.engine.begin() as connection:
+        connection.execute(text("SELECT contest(array_agg(check_id)) FROM jobs WHERE line = 1"))
+    told = [row["contested"] for row in ask(store.engine, asked, run=run_id)]
+    assert told == [True, False, True, False, False, None]  # the first and the third share a check
+    assert [row["line"] for row in ask(store.engine, listed)] == [1, 3]
+
+
 def test_a_problem_is_a_group_else_a_name_else_a_line_as_the_farm_counts_them(
     store: Store, run_id: str
 ) -> None:

@@ -39,6 +39,9 @@ class Ran:
     seconds: float
 
 
+# Landlock in place of namespaces, for programs whose tests are too long to run at both levels each time.
+_WALLED = {"FARM_TEST_ISOLATION": "landlock"}
+_SYSTEMS = ("tests/systems/test_hol_light.py", "tests/systems/test_metamath.py")
 _TRICKS = ("tests/acceptance/test_nothing_passes_on.py", "tests/acceptance/test_tokens.py")
 
 INSTRUMENTS = (
@@ -69,6 +72,12 @@ INSTRUMENTS = (
         name="images",
         arguments=(*_PYTEST, "tests/acceptance/test_images.py", "tests/acceptance/test_isolation.py"),
         is_slice=True,
+    ),
+    Instrument(name="walled", arguments=("-m", "pytest", *_SYSTEMS), variables=_WALLED, is_slice=True),
+    Instrument(
+        name="walled-corpus",
+        arguments=("-m", "pytest", "-n", "5", "tests/acceptance/test_corpus.py"),
+        variables=_WALLED,
     ),
     Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py"), is_slice=True),
     Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py"), is_slice=True),

@@ -20,7 +20,6 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.limits import Limits
-from tests.isolation_levels import isolated
 from tests.processes import PATIENCE
 from tests.systems.hol_light_cases import BAD_GOALS, EXPLOITS, HONEST, PHRASES, UNJOINED
 
@@ -53,15 +52,14 @@ class Subject:
         assert self.verdict("1 + 1 = 3", "ARITH_TAC").reason is Reason.ERROR
 
 
-@pytest.fixture(scope="module", params=["cgroup+bwrap"])
-def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+@pytest.fixture(scope="module")
+def subject(isolation: Isolation) -> Iterator[Subject]:
     """One image for all tests: it takes minutes to load."""
-    with isolated(tmp_path_factory.mktemp("box"), request.param) as isolation:
-        subject = Subject(isolation, environment("hol", {}, Path("/nowhere")))
-        try:
-            yield subject
-        finally:
-            subject.judge.close()
+    subject = Subject(isolation, environment("hol", {}, Path("/nowhere")))
+    try:
+        yield subject
+    finally:
+        subject.judge.close()
 
 
 def test_the_canaries_come_out_as_they_should(subject: Subject) -> None:

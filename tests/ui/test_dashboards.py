@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from sqlalchemy import text
 
 from farm.embedded import down, ensure
 from farm.store import postgres
@@ -60,6 +61,10 @@ def watched(
         watched = Watched(farm, engine, address, since, tuple(runs))
         (judged_lines,) = watched.stored("SELECT count(*) FROM verdicts")[0]
         eventually(lambda: _sum(watched, "farm_checks_total") == judged_lines, seconds=30)
+        with engine.begin() as connection:  # as a worker does where two keys prove the contrary
+            connection.execute(
+                text("SELECT contest(array_agg(check_id)) FROM verdicts WHERE verdict = 'proved'")
+            )
         yield watched
 
 

@@ -45,6 +45,13 @@ _WORKERS = (
         options={"most": 1},
     ),
     Series(
+        "PostgreSQL answers",
+        """1 where PostgreSQL answered the worker's last request within half a lease. At 0 the worker takes
+        no checks, and other workers take those that it held when their leases end.""",
+        Prom("min by (instance) (farm_worker_database_up)", "{{instance}}"),
+        options={"most": 1},
+    ),
+    Series(
         "Redis answers",
         """1 where Redis answered when the worker last asked it. At 0 the farm goes on: idle workers ask
         PostgreSQL once a second, and clients hear of verdicts up to a second later.""",

@@ -94,6 +94,13 @@ _OVER_TIME = (
         ),
     ),
     Series(
+        "Proved and disproved",
+        """Verdicts on statements that are proved and disproved, taken back or contested, since the workers
+        started. lean: both proofs rest on Lean's own axioms alone, so one was forged: see FarmContradiction
+        in the runbook. other: axioms of a dataset contradict each other.""",
+        Prom(f"sum by (axioms) ({here('farm_contradictions_total')})", "{{axioms}}"),
+    ),
+    Series(
         "Verdicts by tier",
         """Proved lines per second by the tier that was asked for: kernel trusts only the kernel, audit also
         Lean's answers about the module, lean everything that Lean says.""",
@@ -148,6 +155,16 @@ FROM report.lines JOIN (
     WHERE owner IS NULL AND $__timeFilter(created_at) ORDER BY created_at DESC LIMIT 20
 ) AS runs USING (run_id)
 WHERE reason IN ('kernels_disagree', 'contradiction', 'bad_challenge') ORDER BY 1 DESC LIMIT 100
+"""),
+        width=24,
+    ),
+    Rows(
+        "Contested verdicts",
+        """Lines judged in the time shown whose contrary a line of another key proves, batches over HTTP
+        included. Both verdicts stay as they are: see FarmContradiction in the runbook.""",
+        Sql("""
+SELECT decided_at, run_id, manifest, line, problem, environment, verdict
+FROM report.lines WHERE contested AND $__timeFilter(decided_at) ORDER BY 1 DESC LIMIT 100
 """),
         width=24,
     ),

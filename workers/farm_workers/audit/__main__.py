@@ -150,72 +150,71 @@ def _names(text: str) -> frozenset[Name]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="audit", description="Audits a compiled Lean module as data.")
     parser.add_argument("submission", type=Path, help="the compiled module (.olean)")
-    parser.add_argument("--challenge", type=Path, help="the compiled challenge: statement with `sorry`")
-    parser.add_argument(
+    _add_statement(parser)
+    _add_places(parser)
+    _add_rules(parser)
+    _add_library(parser)
+    return parser
+
+
+def _add_statement(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--challenge", type=Path, help="the compiled challenge: statement with `sorry`")
+    add(
         "--target",
         type=parsed,
         help="full name; by default the last theorem, which the challenge leaves open",
     )
-    parser.add_argument(
-        "--ends", type=_place, help="line and column at which the target's text ends, as 7:34"
+    add("--parent", type=Path, help="the compiled program with a hole that the module fills")
+    add(
+        "--declared",
+        type=Path,
+        help="file with the names that a program declares, by Lean's list, one per line",
     )
-    parser.add_argument(
-        "--negates",
-        type=_place,
-        help="line and column at which the text ends whose negation the challenge has to state",
-    )
-    parser.add_argument(
-        "--parts-from",
-        type=_place,
-        help="line and column below which all theorems that the challenge leaves open have to be proved",
-    )
-    parser.add_argument(
-        "--statement-from", type=_place, help="line and column at which the challenge's statement begins"
-    )
-    parser.add_argument(
-        "--permit-sorry",
-        action="append",
-        default=[],
-        help="what may contain a sorry; * for anything",
-    )
-    parser.add_argument("--parent", type=Path, help="the compiled program with a hole that the module fills")
-    parser.add_argument("--hole", type=_place, help="line and column of the hole in that program")
+    add("--declarations", action="store_true", help="list the module's declarations")
+    add("--states", action="store_true", help="the file is a challenge: print the facts of its statement")
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a place in the program's text, each by a line and a column."""
+    for name, what in (
+        ("--ends", "at which the target's text ends, as 7:34"),
+        ("--negates", "at which the text ends whose negation the challenge has to state"),
+        ("--parts-from", "below which all theorems that the challenge leaves open have to be proved"),
+        ("--statement-from", "at which the challenge's statement begins"),
+        ("--hole", "of the hole in the program of --parent"),
+    ):
+        parser.add_argument(name, type=_place, help=f"line and column {what}")
     parser.add_argument(
         "--hole-below", type=_place, default=(0, 0), help="line and column at which a context above it ends"
     )
-    parser.add_argument("--declarations", action="store_true", help="list the module's declarations")
-    parser.add_argument(
-        "--answers", type=_answers, help="JSON file of the open definitions that the module may give"
-    )
-    parser.add_argument(
-        "--axioms", type=_names, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas"
-    )
-    parser.add_argument(
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--permit-sorry", action="append", default=[], help="what may contain a sorry; * for anything")
+    add("--answers", type=_answers, help="JSON file of the open definitions that the module may give")
+    add("--axioms", type=_names, default=STANDARD_AXIOMS, help="allowed axioms, separated by commas")
+    add(
         "--forbidden",
         type=_names,
         default=frozenset(),
         help="constants that the proof must not reach, separated by commas",
     )
-    parser.add_argument(
-        "--declared",
-        type=Path,
-        help="file with the names that a program declares, by Lean's list, one per line",
-    )
-    parser.add_argument(
-        "--states", action="store_true", help="the file is a challenge: print the facts of its statement"
-    )
-    parser.add_argument("--native", action="store_true", help="trust the compiler, as native_decide does")
-    parser.add_argument(
-        "--imported", type=Path, help="file with the names of imported constants, one per line"
-    )
-    parser.add_argument("--dependencies", type=Path, help="the table of dependencies of the imported modules")
-    parser.add_argument(
+    add("--native", action="store_true", help="trust the compiler, as native_decide does")
+
+
+def _add_library(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what the imported modules declare and rest on."""
+    add = parser.add_argument
+    add("--imported", type=Path, help="file with the names of imported constants, one per line")
+    add("--imported-axioms", type=Path, help="file with the names of imported axioms")
+    add("--dependencies", type=Path, help="the table of dependencies of the imported modules")
+    add(
         "--permit-library-sorries",
         action="store_true",
         help="accept proofs that rest on a sorry of an imported module",
     )
-    parser.add_argument("--imported-axioms", type=Path, help="file with the names of imported axioms")
-    return parser
 
 
 if __name__ == "__main__":

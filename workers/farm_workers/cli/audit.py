@@ -25,54 +25,65 @@ def add_to(app: typer.Typer) -> None:
     app.command("audit", epilog="Example: farm audit Proof.olean --challenge Challenge.olean")(audit)
 
 
+_Modules = Annotated[
+    list[str] | None,
+    Argument(
+        metavar="[MODULE]...",
+        help="The compiled module, an .olean file; with --library, names of modules.",
+        show_default=False,
+    ),
+]
+_Challenge = Annotated[
+    Path | None, Option(help="The compiled statement with `sorry` as its proof.", show_default=False)
+]
+_Target = Annotated[
+    str | None,
+    Option(
+        help="The theorem's full name; by default the one that the challenge leaves open.",
+        show_default=False,
+    ),
+]
+_IsLibrary = Annotated[
+    bool, Option("--library", help="Report the axioms and sorries below the declarations of modules.")
+]
+_Paths = Annotated[
+    list[Path] | None,
+    Option(
+        help="With --library: a folder with compiled modules; those in the first are reported. "
+        "Repeatable. By default the folders of --environment.",
+        show_default=False,
+    ),
+]
+_EnvironmentName = Annotated[
+    str | None, Option(help="With --library: the Lean environment.", show_default=False)
+]
+_Baseline = Annotated[
+    Path | None, Option(help="With --library: the file to compare with.", show_default=False)
+]
+_Writes = Annotated[
+    bool, Option("--write-baseline", help="Write the file of --baseline, and compare nothing.")
+]
+_Allowed = Annotated[
+    list[str] | None,
+    Option(
+        metavar="AXIOM",
+        help="With --library: an axiom that is no difference; by default, without a baseline, propext, "
+        "Classical.choice and Quot.sound. Repeatable.",
+        show_default=False,
+    ),
+]
+
+
 def audit(
-    modules: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[MODULE]...",
-            help="The compiled module, an .olean file; with --library, names of modules.",
-            show_default=False,
-        ),
-    ] = None,
-    challenge: Annotated[
-        Path | None, Option(help="The compiled statement with `sorry` as its proof.", show_default=False)
-    ] = None,
-    target: Annotated[
-        str | None,
-        Option(
-            help="The theorem's full name; by default the one that the challenge leaves open.",
-            show_default=False,
-        ),
-    ] = None,
-    library: Annotated[
-        bool, Option("--library", help="Report the axioms and sorries below the declarations of modules.")
-    ] = False,
-    path: Annotated[
-        list[Path] | None,
-        Option(
-            help="With --library: a folder with compiled modules; those in the first are reported. "
-            "Repeatable. By default the folders of --environment.",
-            show_default=False,
-        ),
-    ] = None,
-    environment: Annotated[
-        str | None, Option(help="With --library: the Lean environment.", show_default=False)
-    ] = None,
-    baseline: Annotated[
-        Path | None, Option(help="With --library: the file to compare with.", show_default=False)
-    ] = None,
-    write_baseline: Annotated[
-        bool, Option("--write-baseline", help="Write the file of --baseline, and compare nothing.")
-    ] = False,
-    allow: Annotated[
-        list[str] | None,
-        Option(
-            metavar="AXIOM",
-            help="With --library: an axiom that is no difference; by default, without a baseline, propext, "
-            "Classical.choice and Quot.sound. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    modules: _Modules = None,
+    challenge: _Challenge = None,
+    target: _Target = None,
+    library: _IsLibrary = False,
+    path: _Paths = None,
+    environment: _EnvironmentName = None,
+    baseline: _Baseline = None,
+    write_baseline: _Writes = False,
+    allow: _Allowed = None,
     as_json: AsJson = False,
 ) -> None:
     """Audit a compiled module as data against the challenge that it should prove, or a whole library.
@@ -81,16 +92,14 @@ def audit(
     something does. With --library it is 0 when no declaration differs from the baseline, 1 when some do.
     """
     if library:
-        allowed = allow if allow is not None else ([] if baseline else list(STANDARD))
-        roots, own = _folders(path, environment)
-        asked = LibraryAsked(roots=roots, own=own, modules=modules or [], allowed=allowed)
+        asked = _asked(modules or [], path, environment, allow, has_baseline=baseline is not None)
         _library(asked, baseline, writes=write_baseline, as_json=as_json)
-        return
-    if path or environment or baseline or write_baseline or allow:
+    elif any((path, environment, baseline, write_baseline, allow)):
         raise UsageError(
             "--path, --environment, --baseline, --write-baseline and --allow go with --library; add that"
         )
-    _module(modules or [], challenge, target, as_json=as_json)
+    else:
+        _module(modules or [], challenge, target, as_json=as_json)
 
 
 def _module(modules: list[str], challenge: Path | None, target: str | None, *, as_json: bool) -> None:
@@ -112,6 +121,20 @@ def _module(modules: list[str], challenge: Path | None, target: str | None, *, a
         _print(decoded(Audit, facts))
     if not facts["accepted"]:
         raise typer.Exit(1)
+
+
+def _asked(
+    modules: list[str],
+    paths: list[Path] | None,
+    environment: str | None,
+    allowed: list[str] | None,
+    *,
+    has_baseline: bool,
+) -> LibraryAsked:
+    """Return what is asked about a library; without a baseline, the standard axioms are no difference."""
+    usual = () if has_baseline else STANDARD
+    roots, own = _folders(paths, environment)
+    return LibraryAsked(roots=roots, own=own, modules=modules, allowed=usual if allowed is None else allowed)
 
 
 def _folders(paths: list[Path] | None, environment: str | None) -> tuple[list[Path], list[Path]]:

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from farm_workers.binding.objects import LeanError
 from farm_workers.box import launch
@@ -95,7 +96,7 @@ def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> i
     if "outline" in asked:
         return write_outline(frontend, asked["outline"])
     began = time.monotonic()
-    status = _elaborate(frontend, asked, in_own_folder=place.namespaces or place.workshop is not None)
+    status = _elaborate(frontend, asked, in_own_room=place.namespaces or place.workshop is not None)
     if status == 0 and (banned := asked.get("banned")):
         with contextlib.suppress(LeanError, FileExistsError):  # without the file the check is not accepted
             write_banned(frontend, asked["program"], banned)
@@ -227,7 +228,7 @@ def _enclosed(place: Surroundings, calls: Filter | None) -> bool:
     return True
 
 
-def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool) -> int:
+def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_room: bool) -> int:
     if asked.get("stop_at_error"):
         frontend.report_in_commands()
     try:
@@ -244,14 +245,20 @@ def _elaborate(frontend: Frontend, asked: protocol.Asked, *, in_own_folder: bool
         print(f"the module was not written: {error}", file=sys.stderr)  # noqa: T201 - talk
         # The folder of the cell has files of the program only, and they are examined later. Where none of
         # them explains the error, this machine failed: an end without an answer says that.
-        accepted = in_own_folder and _is_in_the_way(asked["module"])
+        accepted = _is_in_the_way(asked["module"], in_own_room=in_own_room)
     if frontend.reached_end():
         _print_mark(asked.get("mark", ""))
     return 0 if accepted else 1
 
 
-def _is_in_the_way(module: str) -> bool:
-    """Return whether files in the present folder keep Lean from writing a module there."""
+def _is_in_the_way(module: str, *, in_own_room: bool) -> bool:
+    """Return whether files in the present folder keep Lean from writing a module there.
+
+    Where the folder is on a disk of the machine, a full disk explains nothing, nor does a file that Lean may
+    have written: only a folder, which no file can replace.
+    """
+    if not in_own_room:
+        return Path(module).is_dir() and not Path(module).is_symlink()
     room = os.statvfs(".")
     is_full = room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES or room.f_favail == 0
     return is_full or os.path.lexists(module)
