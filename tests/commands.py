@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from tests.processes import PATIENCE
 
@@ -30,17 +32,20 @@ PROGRAMS = {
 PROVED, WRONG, ADMITTED, ENDLESS = PROGRAMS
 
 
-#: Starting Python and importing these costs a command most of its time, so it is done once for all commands:
-#: each is forked from a process that has them, and then runs like any other.
+#: Starting Python and importing modules costs a command most of its time, so it is done once for all of them:
+#: each is forked from a process that has imported what commands are made of, and then runs like any other.
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(
     [
-        *("__main__", "typer", "rich.progress", "rich.syntax"),
+        *("__main__", "encodings.ascii", "typer._adapters", "typer._click.decorators"),
+        *("rich.progress", "rich.syntax", "rich._emoji_codes"),
         *("sqlalchemy.orm", "sqlalchemy.dialects.postgresql", "psycopg", "redis"),
         *("celery.app.amqp", "celery.app.task", "kombu.transport.redis", "zstandard"),
-        # What the farm's commands are made of; the commands themselves are imported by each.
-        *("farm.broker", "farm.embedded", "farm.runs.export", "farm.runs.revise", "farm.runs.submit"),
+        *(point.module for group in ("farm.commands", "farm.doctor") for point in entry_points(group=group)),
+        *("farm.cli.command", "farm.cli.live_tables", "farm.api", "farm.broker", "farm.embedded"),
+        *("farm.runs.export", "farm.runs.recheck", "farm.runs.revise", "farm.runs.submit"),
         *("farm.judging.advisories", "farm.store.queries", "farm.store.transitions"),
+        *("farm_workers.loop.process", "farm_workers.machine.adding", "farm_workers.machine.opening"),
     ]
 )
 _MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
@@ -48,21 +53,83 @@ _MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 def _command(words: list[str], environment: dict[str, str], files: list[str]) -> None:
     """Be the `farm` command: what runs in a process forked for it."""
+    os.setsid()
     os.environ.clear()
     os.environ.update(environment)
     for descriptor, (path, mode) in enumerate(zip(files, _MODES, strict=True)):
         os.dup2(os.open(path, mode), descriptor)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
-    from farm.cli.command import main
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    sys.argv = ["farm", *words]
+    from farm.__main__ import main
 
-    main(words)
+    main()
+
+
+class Process(Protocol):
+    """A process of the tests: what they use of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> Any: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class Forked:
+    """A `farm` command in a process that was forked for it."""
+
+    def __init__(self, words: list[str], environment: dict[str, str], files: Sequence[Path]) -> None:
+        self._words = words
+        given = (words, environment, list(map(str, files)))
+        self._process = _forking.Process(target=_command, args=given)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        status = self._process.exitcode
+        if status is None:
+            raise subprocess.TimeoutExpired(["farm", *self._words], timeout or 0.0)
+        return status
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class Running:
     """A `farm` command under way, what it says going to files."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     out: Path
     err: Path
 
@@ -99,26 +166,37 @@ class Command:
             for file, content in zip(files, (stdin, b"", b""), strict=True):
                 file.write_bytes(content)
             words = list(map(str, arguments))
-            status = self._ended(words, files, seconds)
+            process = Forked(words, self.environment, files)
+            try:
+                status = process.wait(seconds * PATIENCE)
+            finally:
+                process.kill()
+                process.wait()
             stdout, stderr = (file.read_text() for file in files[1:])
         return subprocess.CompletedProcess(words, status, stdout, stderr)
-
-    def _ended(self, words: list[str], files: list[Path], seconds: float) -> int:
-        process = _forking.Process(target=_command, args=(words, self.environment, list(map(str, files))))
-        process.start()
-        seconds *= PATIENCE
-        process.join(seconds)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise TimeoutError(f"farm {' '.join(words)} did not end within {seconds:g} s")
-        return process.exitcode
 
     def json(self, *arguments: object, status: int = 0) -> Any:
         """Run a command with `--json` and return the one object that it prints."""
         ended = self(*arguments, "--json")
         assert ended.returncode == status, ended.stderr
         return json.loads(ended.stdout)
+
+    @contextmanager
+    def forked(self, folder: Path, *arguments: object) -> Iterator[Running]:
+        """Start a command as `started` does, but in a process that has imported all already.
+
+        Its command line, as the kernel shows it, is another one.
+        """
+        folder.mkdir(exist_ok=True)
+        out, err = folder / "stdout", folder / "stderr"
+        for file in (out, err):
+            file.write_bytes(b"")
+        process = Forked([*map(str, arguments)], self.environment, (Path(os.devnull), out, err))
+        try:
+            yield Running(process, out, err)
+        finally:
+            process.kill()
+            process.wait()
 
     @contextmanager
     def started(self, folder: Path, *arguments: object, prefix: Sequence[str] = ()) -> Iterator[Running]:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.commands import PROVED, entry, lines, write
-from tests.farms import Quiet, a_worker
+from tests.farms import Quiet
 
 OLDER = ("prune", "--older-than", "30d")
 
@@ -21,14 +21,15 @@ def age(quiet: Quiet) -> None:
             connection.execute(text(f"UPDATE {table} SET {moment} = {moment} - interval '60 days'"))
 
 
+@pytest.mark.newcomer
 def test_old_runs_go_when_their_verdicts_are_in_their_manifests(quiet: Quiet, tmp_path: Path) -> None:
     path, left = (
         write(tmp_path / name, entry(PROVED, number)) for number, name in enumerate(("a.jsonl", "b.jsonl"))
     )
-    with a_worker(quiet, tmp_path / "worker"):
-        assert quiet.farm("submit", path).returncode == 0
-        run_id = quiet.farm.json("submit", left, "--no-wait")["run"]
-        assert quiet.farm("status", run_id, "--wait").returncode == 0
+    exported, run_id = (quiet.farm.json("submit", each, "--no-wait")["run"] for each in (path, left))
+    for each in (exported, run_id):
+        quiet.judge(each, 1)
+    assert quiet.farm("export", exported).returncode == 0
     age(quiet)
     looked = quiet.farm(*OLDER, "--dry-run")
     assert looked.returncode == 0, looked.stderr
@@ -63,13 +64,13 @@ def test_old_runs_go_when_their_verdicts_are_in_their_manifests(quiet: Quiet, tm
         ((), "--older-than"),
     ],
 )
-def test_a_time_that_is_none_is_refused(quiet: Quiet, words: tuple[str, ...], said: str) -> None:
-    refused = quiet.farm("prune", *words)
+def test_a_time_that_is_none_is_refused(shared_quiet: Quiet, words: tuple[str, ...], said: str) -> None:
+    refused = shared_quiet.farm("prune", *words)
     assert refused.returncode == 2
     assert said in refused.stderr
 
 
-def test_there_is_no_need_of_a_run(quiet: Quiet) -> None:
-    said = quiet.farm(*OLDER)
+def test_there_is_no_need_of_a_run(shared_quiet: Quiet) -> None:
+    said = shared_quiet.farm(*OLDER)
     assert said.returncode == 0
     assert said.stderr.strip() == "Deleted 0 runs with 0 lines, 0 checks and 0 programs"

@@ -20,7 +20,7 @@ from farm.judging.assurance import Assurance
 from farm.store.environments import Served
 from farm.store.readings import read
 from tests.bench.checks.bare import launched
-from tests.commands import PROVED, WRONG, Running, entry, lines, verdicts, write
+from tests.commands import PROVED, WRONG, entry, lines, verdicts, write
 from tests.evaluations import JUDGE_ERROR, REJECTED, TIMEOUT, Given, give
 from tests.evaluations import PROVED as YES
 from tests.farms import CORE, Quiet, a_worker, load
@@ -60,10 +60,13 @@ def libraries(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -
     return file
 
 
-@pytest.fixture
-def worker(quiet: Quiet, libraries: Path, tmp_path: Path) -> Iterator[Running]:
-    with a_worker(quiet, tmp_path / "worker", FARM_ENVIRONMENTS=str(libraries)) as found:
-        yield found
+@pytest.fixture(scope="module")
+def at_work(
+    shared_quiet: Quiet, libraries: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Quiet]:
+    """A farm whose worker serves both libraries, in which equal lines are judged once for all tests."""
+    with a_worker(shared_quiet, tmp_path_factory.mktemp("worker"), FARM_ENVIRONMENTS=str(libraries)):
+        yield shared_quiet
 
 
 def using(lemma: str, number: int) -> dict[str, object]:
@@ -97,20 +100,19 @@ def rechecked(quiet: Quiet, *words: object, status: int = 0) -> tuple[list[dict[
     return changed, whole
 
 
-@pytest.mark.usefixtures("worker")
 class TestAcrossTwoLibraries:
     @pytest.fixture
-    def run(self, quiet: Quiet, manifest: Path) -> str:
-        said = quiet.farm("submit", manifest, "--environment", "before", "--tier", "audit")
+    def run(self, at_work: Quiet, manifest: Path) -> str:
+        said = at_work.farm("submit", manifest, "--environment", "before", "--tier", "audit")
         assert said.returncode == 0, said.stderr
         assert verdicts(manifest) == [PROVED, WRONG, PROVED, WRONG, WRONG]
         return str(lines(manifest)[0]["farm"]["run_id"])
 
     def test_what_breaks_and_what_is_mended_is_told_and_the_manifest_stays(
-        self, quiet: Quiet, manifest: Path, run: str
+        self, at_work: Quiet, manifest: Path, run: str
     ) -> None:
-        before = manifest.read_bytes(), quiet.queries.tally(run)
-        changed, whole = rechecked(quiet, run, "--environment", "next", status=6)
+        before = manifest.read_bytes(), at_work.queries.tally(run)
+        changed, whole = rechecked(at_work, run, "--environment", "next", status=6)
         assert [(each["change"], each["line"], each["name"]) for each in changed] == [
             ("broken", 1, "t1"),
             ("mended", 2, "t2"),
@@ -122,71 +124,73 @@ class TestAcrossTwoLibraries:
         assert "of the answer (line" in str(changed[0]["detail"])
         assert whole["changes"]["same"] == 3
         assert whole["rechecks"] == run
-        assert (manifest.read_bytes(), quiet.queries.tally(run)) == before
+        assert (manifest.read_bytes(), at_work.queries.tally(run)) == before
 
-    def test_typed_again_it_is_the_same_run_and_nothing_is_judged_twice(self, quiet: Quiet, run: str) -> None:
-        first, whole = rechecked(quiet, run, "--environment", "next", status=6)
-        rows = quiet.rows()
-        again, same = rechecked(quiet, run, "--environment", "next", status=6)
+    def test_typed_again_it_is_the_same_run_and_nothing_is_judged_twice(
+        self, at_work: Quiet, run: str
+    ) -> None:
+        first, whole = rechecked(at_work, run, "--environment", "next", status=6)
+        rows = at_work.rows()
+        again, same = rechecked(at_work, run, "--environment", "next", status=6)
         assert (again, same) == (first, whole)
-        assert quiet.rows() == rows
-        _, other = rechecked(quiet, run, "--environment", "next", "--new-run", status=6)
+        assert at_work.rows() == rows
+        _, other = rechecked(at_work, run, "--environment", "next", "--new-run", status=6)
         assert other["run"] != whole["run"]
-        assert quiet.rows()["attempts"] == rows["attempts"]
+        assert at_work.rows()["attempts"] == rows["attempts"]
 
     def test_it_is_told_to_people_as_a_table_with_how_to_write_the_new_verdicts(
-        self, quiet: Quiet, manifest: Path, run: str
+        self, at_work: Quiet, manifest: Path, run: str
     ) -> None:
-        said = quiet.farm("recheck", run, "--environment", "next")
+        said = at_work.farm("recheck", run, "--environment", "next")
         assert said.returncode == 6
-        found = quiet.queries.run(None)
+        found = at_work.queries.run(None)
         for words in ("a.jsonl:1", "broken", "mended", "unchanged", "rejected error"):
             assert words in said.stdout, said.stdout
         assert f"farm export {found.id}" in said.stderr
-        assert f"recheck of {run} in next: a.jsonl" in quiet.farm("list").stdout
-        assert quiet.farm("export", found.id).returncode == 0
+        assert f"recheck of {run} in next: a.jsonl" in at_work.farm("list").stdout
+        assert at_work.farm("export", found.id).returncode == 0
         assert verdicts(manifest) == [WRONG, PROVED, PROVED, WRONG, WRONG]
         assert {line["farm"]["environment"] for line in lines(manifest)} == {"next"}
 
     def test_the_files_may_be_gone_and_lines_are_shown_by_the_place_they_had(
-        self, quiet: Quiet, manifest: Path, run: str
+        self, at_work: Quiet, manifest: Path, run: str
     ) -> None:
         manifest.unlink()
-        changed, whole = rechecked(quiet, run, "--environment", "next", status=6)
+        changed, whole = rechecked(at_work, run, "--environment", "next", status=6)
         assert len(changed) == 2
-        shown = quiet.farm.json("show", whole["run"], "--line", 1)
+        shown = at_work.farm.json("show", whole["run"], "--line", 1)
         assert (shown["name"], shown["farm"]["environment"]) == ("t1", "next")
 
-    def test_what_gets_no_worse_ends_well(self, quiet: Quiet, tmp_path: Path) -> None:
+    def test_what_gets_no_worse_ends_well(self, at_work: Quiet, tmp_path: Path) -> None:
         path = write(tmp_path / "b.jsonl", using("new_lemma", 7), entry(WRONG, 8))
-        assert quiet.farm("submit", path, "--environment", "before", "--tier", "audit").returncode == 0
+        assert at_work.farm("submit", path, "--environment", "before", "--tier", "audit").returncode == 0
         run = str(lines(path)[0]["farm"]["run_id"])
-        changed, _ = rechecked(quiet, run, "--environment", "next")
+        changed, _ = rechecked(at_work, run, "--environment", "next")
         assert [each["change"] for each in changed] == ["mended"]
 
     def test_a_later_submit_of_the_same_to_the_new_library_has_the_verdicts(
-        self, quiet: Quiet, manifest: Path, run: str
+        self, at_work: Quiet, manifest: Path, run: str
     ) -> None:
-        rechecked(quiet, run, "--environment", "next", status=6)
-        attempts = quiet.rows()["attempts"]
+        rechecked(at_work, run, "--environment", "next", status=6)
+        attempts = at_work.rows()["attempts"]
         words = "--environment", "next", "--tier", "audit", "--no-export"
-        assert quiet.farm("submit", manifest, *words).returncode == 0
-        assert quiet.rows()["attempts"] == attempts
+        assert at_work.farm("submit", manifest, *words).returncode == 0
+        assert at_work.rows()["attempts"] == attempts
 
-    def test_a_batch_is_rechecked_by_its_id(self, quiet: Quiet, tmp_path: Path) -> None:
-        with serving_http(quiet.farm, tmp_path / "service") as service:
+    def test_a_batch_is_rechecked_by_its_id(self, at_work: Quiet, tmp_path: Path) -> None:
+        with serving_http(at_work.farm, tmp_path / "service") as service:
             library = "prelude\nimport Library\n\n"
             items = [
                 {"program": f"{library}theorem t1 : True := old_lemma"},
                 {"program": entry(PROVED, 3)["predicted_proof"]},
             ]
             batch = service.post(*items, environment="before", tier="audit", wait_seconds=60)["batch"]
-        changed, whole = rechecked(quiet, batch, "--environment", "next", status=6)
+        changed, whole = rechecked(at_work, batch, "--environment", "next", status=6)
         assert [(each["change"], each["line"], each["manifest"]) for each in changed] == [("broken", 1, None)]
-        shown = quiet.farm("show", whole["run"]).stdout
+        shown = at_work.farm("show", whole["run"]).stdout
         assert "rejected" in shown
-        assert f"recheck of {batch} in next" in quiet.farm("list").stdout
-        said = quiet.farm("export", whole["run"])
+        assert f"recheck of {batch} in next" in at_work.farm("list").stdout
+        said = at_work.farm("export", whole["run"])
         assert (said.returncode, "has no manifests" in said.stderr) == (2, True)
 
 
@@ -225,6 +229,7 @@ class TestWithoutAWorker:
             ([REJECTED, JUDGE_ERROR, YES], 6, {"broken": 1, "unknown": 2}),
         ],
     )
+    @pytest.mark.newcomer
     def test_only_what_was_judged_is_a_change_and_the_exit_status_says_the_worst(
         self, quiet: Quiet, run: str, now: list[Given], status: int, changes: dict[str, int]
     ) -> None:
@@ -306,7 +311,7 @@ class TestWithoutAWorker:
     ) -> None:
         again, before = begun(quiet, run), (tmp_path / "a.jsonl").read_bytes()
         give(quiet.engine, again, [TIMEOUT, REJECTED, YES])
-        with quiet.farm.started(tmp_path / "retry", "retry", again, "--verdict", "timeout") as running:
+        with quiet.farm.forked(tmp_path / "retry", "retry", again, "--verdict", "timeout") as running:
             eventually(lambda: quiet.queries.tally(again).unfinished, seconds=60)
             give(quiet.engine, again, [YES, None, None])
             assert running.ended() == 0, running.said

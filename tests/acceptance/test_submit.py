@@ -32,6 +32,7 @@ def three(path: Path) -> Path:
     return write(path, *(entry(kind, number) for number, kind in enumerate(KINDS)))
 
 
+@pytest.mark.newcomer
 def test_one_can_leave_a_run_and_come_back_for_its_verdicts(farm: Command, tmp_path: Path) -> None:
     path = three(tmp_path / "three.jsonl")
     before = path.read_bytes()
@@ -122,7 +123,7 @@ def test_a_submit_whose_transaction_postgresql_ended_begins_again_by_itself(
     )
     with quiet.engine.connect() as connection:
         connection.execute(text("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE"))
-        with quiet.farm.started(tmp_path / "submit", "submit", path, "--no-wait") as submit:
+        with quiet.farm.forked(tmp_path / "submit", "submit", path, "--no-wait") as submit:
             eventually(lambda: quiet.ask(waiting))
             quiet.ask(f"SELECT pg_terminate_backend(pid) FROM ({waiting}) AS one")
             eventually(lambda: "begins again" in submit.said)
@@ -164,6 +165,7 @@ def test_files_and_globs_of_every_kind_make_one_run(quiet: Quiet, tmp_path: Path
     assert lines(single)[0]["farm"]["run_id"] == run_id
 
 
+@pytest.mark.newcomer
 def test_lines_without_a_verdict_yet_stay_byte_for_byte(quiet: Quiet, tmp_path: Path) -> None:
     path = tmp_path / "odd.jsonl"
     odd = b'{ "predicted_proof" : "p%d",\t"score": 1.00e2, "name":"\\u00e9\xc3\xa9" }'
@@ -320,15 +322,14 @@ def test_a_retry_whose_verdicts_could_not_be_written_is_refused_before_it_begins
     assert quiet.queries.tally(run_id).statuses == {"done": 3}
 
 
-@pytest.mark.parametrize("what", ["changed", "folder gone"])
-@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize(("what", "flags"), [("changed", ()), ("folder gone", ("--json",))])
 def test_an_export_that_fails_at_the_end_takes_neither_the_table_nor_the_run_along(
     quiet: Quiet, tmp_path: Path, what: str, flags: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     path = three(folder / "three.jsonl")
-    with quiet.farm.started(tmp_path / "submit", "submit", path, *flags) as submit:
+    with quiet.farm.forked(tmp_path / "submit", "submit", path, *flags) as submit:
         run_id = wait_for_run(quiet.queries, path, "queued")
         if what == "changed":
             path.write_bytes(path.read_bytes() + b"\n")
@@ -542,8 +543,8 @@ def test_nothing_is_judged_twice_when_the_same_file_is_submitted_twice_at_once(
     path = three(tmp_path / "a.jsonl")
     before = len(farm.json("list", "--most", 1000)["runs"])
     with (
-        farm.started(tmp_path / "one", "submit", path) as one,
-        farm.started(tmp_path / "two", "submit", path) as two,
+        farm.forked(tmp_path / "one", "submit", path) as one,
+        farm.forked(tmp_path / "two", "submit", path) as two,
     ):
         statuses = {one.ended(), two.ended()}
     # It is one run; the later export finds a file that the other has written, with the same verdicts.
