@@ -66,13 +66,13 @@ def refused(quiet: Quiet, *arguments: object, says: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("what", BAD_LINES)
 def test_a_bad_line_after_good_lines_and_files_is_named_and_nothing_is_stored(
-    quiet: Quiet, tmp_path: Path, what: str
+    shared_quiet: Quiet, tmp_path: Path, what: str
 ) -> None:
     bad = BAD_LINES[what]
     good, mixed = tmp_path / "good.jsonl", tmp_path / "mixed.jsonl"
     good.write_bytes(GOOD)
     mixed.write_bytes(GOOD + b"\n" + bad.content + b"\n" + GOOD)
-    refused(quiet, good, mixed, says=(f"{mixed}:3: ", *bad.says))
+    refused(shared_quiet, good, mixed, says=(f"{mixed}:3: ", *bad.says))
 
 
 def test_a_name_that_is_a_group_in_a_race_can_be_told_from_others(quiet: Quiet, tmp_path: Path) -> None:
@@ -84,17 +84,18 @@ def test_a_name_that_is_a_group_in_a_race_can_be_told_from_others(quiet: Quiet, 
     assert quiet.farm("submit", path, "--stop-on-first-proof", "--no-wait").returncode == 0
 
 
-def test_the_wrong_lines_of_a_manifest_are_told_together(quiet: Quiet, tmp_path: Path) -> None:
+@pytest.mark.newcomer
+def test_the_wrong_lines_of_a_manifest_are_told_together(shared_quiet: Quiet, tmp_path: Path) -> None:
     path = tmp_path / "wrong.jsonl"
     path.write_bytes(b"\n".join([GOOD.strip(), line(generation=...), line(name=7), b"{", GOOD]))
-    said = quiet.farm("submit", path)
+    said = shared_quiet.farm("submit", path)
     assert (said.returncode, said.stdout) == (2, "")
     told = said.stderr.strip().split("\n")
     assert told[0].startswith(f'farm: {path}:2: field "generation": missing; give it')
     assert told[1].startswith(f'{path}:3: field "name": ')
     assert told[2].startswith(f"{path}:4: malformed JSON")
     assert len(told) == 3
-    assert quiet.rows() == {}
+    assert shared_quiet.rows() == {}
 
 
 def test_lines_without_an_answer_are_rejected_when_asked_for_and_again_after_an_export(
@@ -110,20 +111,20 @@ def test_lines_without_an_answer_are_rejected_when_asked_for_and_again_after_an_
         ] * 2
 
 
-def test_the_last_of_a_thousand_lines_can_refuse_them_all(quiet: Quiet, tmp_path: Path) -> None:
+def test_the_last_of_a_thousand_lines_can_refuse_them_all(shared_quiet: Quiet, tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl"
     path.write_bytes(GOOD * 999 + b"{")
-    refused(quiet, path, says=(f"{path}:1000: ", "malformed JSON"))
+    refused(shared_quiet, path, says=(f"{path}:1000: ", "malformed JSON"))
 
 
-def test_encodings_that_are_not_read_are_named(quiet: Quiet, tmp_path: Path) -> None:
+def test_encodings_that_are_not_read_are_named(shared_quiet: Quiet, tmp_path: Path) -> None:
     path = tmp_path / "marked.jsonl"
     path.write_bytes(GOOD.decode().encode("utf-16"))
-    refused(quiet, path, says=(f"{path}:1: ", "byte order mark", "save the file as UTF-8 without one"))
+    refused(shared_quiet, path, says=(f"{path}:1: ", "byte order mark", "save the file as UTF-8 without one"))
     path.write_bytes(GOOD.decode().encode("utf-16-le"))
-    refused(quiet, path, says=(f"{path}:1: ", "UTF-16LE", "iconv"))
+    refused(shared_quiet, path, says=(f"{path}:1: ", "UTF-16LE", "iconv"))
     path.write_bytes(GOOD.replace(b"\n", b"\r") * 2)
-    refused(quiet, path, says=(f"{path}:1: ", "carriage return (CR) alone"))
+    refused(shared_quiet, path, says=(f"{path}:1: ", "carriage return (CR) alone"))
 
 
 def test_a_byte_order_mark_of_utf_8_is_taken_and_stays(quiet: Quiet, tmp_path: Path) -> None:
@@ -136,31 +137,33 @@ def test_a_byte_order_mark_of_utf_8_is_taken_and_stays(quiet: Quiet, tmp_path: P
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"], ids=["no byte", "blank lines"])
-def test_a_file_without_a_line_is_named(quiet: Quiet, tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_line_is_named(shared_quiet: Quiet, tmp_path: Path, content: bytes) -> None:
     good, empty = tmp_path / "good.jsonl", tmp_path / "empty.jsonl"
     good.write_bytes(GOOD)
     empty.write_bytes(content)
-    refused(quiet, good, empty, says=(str(empty), "no line with content", "leave the file out"))
+    refused(shared_quiet, good, empty, says=(str(empty), "no line with content", "leave the file out"))
 
 
-def test_a_folder_is_named_with_the_pattern_for_its_files(quiet: Quiet, tmp_path: Path) -> None:
-    refused(quiet, tmp_path, says=(str(tmp_path), "is a folder", f"{tmp_path}/*.jsonl"))
+def test_a_folder_is_named_with_the_pattern_for_its_files(shared_quiet: Quiet, tmp_path: Path) -> None:
+    refused(shared_quiet, tmp_path, says=(str(tmp_path), "is a folder", f"{tmp_path}/*.jsonl"))
 
 
-def test_a_file_that_is_not_there_is_named(quiet: Quiet, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named(shared_quiet: Quiet, tmp_path: Path) -> None:
     good = tmp_path / "good.jsonl"
     good.write_bytes(GOOD)
-    refused(quiet, good, tmp_path / "none.jsonl", says=("none.jsonl", "no such file", "check the spelling"))
+    refused(
+        shared_quiet, good, tmp_path / "none.jsonl", says=("none.jsonl", "no such file", "check the spelling")
+    )
 
 
-def test_a_pattern_that_matches_nothing_is_named(quiet: Quiet, tmp_path: Path) -> None:
-    refused(quiet, tmp_path / "*.jsonl", says=("*.jsonl", "no file matches", "check the pattern"))
+def test_a_pattern_that_matches_nothing_is_named(shared_quiet: Quiet, tmp_path: Path) -> None:
+    refused(shared_quiet, tmp_path / "*.jsonl", says=("*.jsonl", "no file matches", "check the pattern"))
 
 
-def test_a_compressed_file_that_is_cut_short_is_named(quiet: Quiet, tmp_path: Path) -> None:
+def test_a_compressed_file_that_is_cut_short_is_named(shared_quiet: Quiet, tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(b"\x1f\x8b\x08\x00")
-    refused(quiet, path, says=(str(path), "not a complete .gz file", "compress it again"))
+    refused(shared_quiet, path, says=(str(path), "not a complete .gz file", "compress it again"))
 
 
 def test_a_file_one_may_not_read_is_named(quiet: Quiet, tmp_path: Path) -> None:
@@ -204,11 +207,11 @@ BAD_FLAGS = {
 
 
 @pytest.mark.parametrize("what", BAD_FLAGS)
-def test_a_bad_option_is_named_and_nothing_is_stored(quiet: Quiet, tmp_path: Path, what: str) -> None:
+def test_a_bad_option_is_named_and_nothing_is_stored(shared_quiet: Quiet, tmp_path: Path, what: str) -> None:
     flags, says = BAD_FLAGS[what]
     path = tmp_path / "good.jsonl"
     path.write_bytes(GOOD)
-    refused(quiet, path, *flags, says=says)
+    refused(shared_quiet, path, *flags, says=says)
 
 
 MADE = {"header": "h\n", "formal_statement": "theorem t : True := by sorry", "generation": "trivial"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, judge
 from farm.kinds import Kind
-from tests.processes import PATIENCE
 from tests.toolchains import credulous, unreadable
 
 
@@ -55,15 +53,6 @@ def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run
     assert examined.wrong == ()
     assert examined.ways == {way, "cold"}
     assert examined.canaries == (9 if way == "cold" else 12)
-
-
-def test_a_new_farm_does_not_wait_long_for_its_canaries(
-    checker_of: Callable[[str], Checker], core: LeanEnvironment
-) -> None:
-    with checker_of("forked") as checker:
-        started = time.monotonic()
-        require_sound(core, checker)
-        assert time.monotonic() - started < 10 * PATIENCE  # it takes a second; the machine may be busy
 
 
 def test_an_environment_whose_modules_are_gone_is_not_fit_to_judge(

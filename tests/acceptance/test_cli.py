@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,10 @@ import pytest
 
 from farm import embedded
 from farm.assembly.program import AssemblyOptions, assemble
+from farm.cli.doctor import Diagnosis, examine
+from farm.connections import Connections
 from farm.manifest.entries import read
+from farm.settings import Settings
 from tests.commands import ADMITTED, HEADER, PROGRAMS, PROVED, WRONG, Command, entry, lines, write
 from tests.farms import CORE, Quiet
 
@@ -45,6 +49,7 @@ def test_a_program_on_standard_input_is_checked(farm: Command, kind: tuple[str, 
     assert said.stderr == ""
 
 
+@pytest.mark.newcomer
 def test_a_program_in_a_file_is_checked_and_messages_name_it(farm: Command, tmp_path: Path) -> None:
     path = tmp_path / "Wrong.lean"
     path.write_bytes(program(WRONG))
@@ -69,9 +74,9 @@ def test_a_check_needs_no_server(prepared: Path) -> None:
 
 
 def test_the_example_in_the_help_of_check_runs_as_it_is_printed(farm: Command) -> None:
-    for columns in ("200", "80"):
-        said = farm.having(COLUMNS=columns)("check", "--help").stdout
-        example = "\n".join(line.strip() for line in said.partition("Example: ")[2].splitlines())
+    helps = [farm.having(COLUMNS=columns)("check", "--help").stdout for columns in ("200", "80")]
+    printed = [said.partition("Example: ")[2].splitlines() for said in helps]
+    for example in {"\n".join(line.strip() for line in rows) for rows in printed}:
         ran = subprocess.run(
             ["sh", "-c", example],
             env={**farm.environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
@@ -186,6 +191,7 @@ def test_the_options_of_the_assembly_reach_it(farm: Command, tmp_path: Path) -> 
         assert lines(target)[0]["predicted_proof"] == expected, words
 
 
+@pytest.mark.newcomer
 def test_assembling_needs_no_server(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", entry(PROVED, 1))
     assert Command({"FARM_HOME": str(tmp_path / "home")})("assemble", path).returncode == 0
@@ -225,6 +231,7 @@ def test_a_wrong_option_of_the_assembly_writes_nothing(
 # farm status, list, show
 
 
+@pytest.mark.newcomer
 def test_a_finished_run_says_what_its_verdicts_are(farm: Command, run: str) -> None:
     said = farm("status", run)
     assert said.returncode == 0
@@ -251,6 +258,7 @@ def test_the_list_for_people_and_for_scripts_has_the_run(farm: Command, run: str
     assert len(farm.json("list", "--most", 1)["runs"]) == 1
 
 
+@pytest.mark.newcomer
 def test_the_lines_of_a_run_are_shown_and_can_be_filtered(farm: Command, run: str) -> None:
     assert [name for name in ("t1", "t2", "t3") if name in farm("show", run).stdout] == ["t1", "t2", "t3"]
     for flags, names in (
@@ -353,8 +361,9 @@ def test_the_doctor_finds_every_part_working(farm: Command) -> None:
     assert all(parts.values())
 
 
-def test_the_doctor_names_what_is_broken_and_still_looks_at_the_rest(quiet: Quiet) -> None:
-    farm = quiet.farm.having(FARM_BROKER_URL="redis://:hush@127.0.0.1:1/0")
+def test_the_doctor_names_what_is_broken_without_a_password_and_still_looks_at_the_rest(quiet: Quiet) -> None:
+    url = quiet.farm.settings["FARM_DATABASE_URL"].replace("farm@", "farm:hush@")
+    farm = quiet.farm.having(FARM_DATABASE_URL=url, FARM_BROKER_URL="redis://:hush@127.0.0.1:1/0")
     said = farm("doctor", "--json")
     assert said.returncode == 1
     assert "hush" not in said.stdout + said.stderr
@@ -364,29 +373,25 @@ def test_the_doctor_names_what_is_broken_and_still_looks_at_the_rest(quiet: Quie
     assert "start it" in parts["Redis"]["words"]
 
 
+def of_workers(quiet: Quiet) -> Diagnosis:
+    """Return what the doctor says of workers, before it tries the Leans of this machine."""
+    with closing(Connections(Settings.load(quiet.farm.settings))) as connections:
+        return next(each for each in examine(connections) if each.part == "workers")
+
+
 def test_the_doctor_fails_when_no_worker_was_heard_of_for_a_lease(quiet: Quiet) -> None:
-    with quiet.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE environments SET seen_at = now() - interval '1 hour'")
-    facts = quiet.farm.json("doctor", status=1)
-    assert [part["part"] for part in facts["parts"] if not part["ok"]] == ["workers"]
-    (words,) = [part["words"] for part in facts["parts"] if part["part"] == "workers"]
-    assert re.search(r"core \(Lean 4\.35\.0\), heard of 36\d\d s ago", words)
-    assert "farm worker" in words
-
-
-def test_the_doctor_is_content_when_one_of_several_environments_is_served(quiet: Quiet) -> None:
     quiet.store.register([replace(CORE, name="old")])
+    an_hour_ago = "UPDATE environments SET seen_at = now() - interval '1 hour'"
     with quiet.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "UPDATE environments SET seen_at = now() - interval '1 hour' WHERE name = 'old'"
-        )
-    assert quiet.farm.having(FARM_LEASE_SECONDS="600").json("doctor")["schema"] == 1
-
-
-def test_the_doctor_shows_no_password(quiet: Quiet) -> None:
-    url = quiet.farm.settings["FARM_DATABASE_URL"].replace("farm@", "farm:hush@")
-    said = quiet.farm.having(FARM_DATABASE_URL=url)("doctor")
-    assert "hush" not in said.stdout + said.stderr
+        connection.exec_driver_sql(f"{an_hour_ago} WHERE name = 'old'")
+    fresh = replace(quiet, farm=quiet.farm.having(FARM_LEASE_SECONDS="600"))
+    assert of_workers(fresh).ok  # one of several is served
+    with quiet.engine.begin() as connection:
+        connection.exec_driver_sql(an_hour_ago)
+    found = of_workers(fresh)
+    assert not found.ok
+    assert re.search(r"core \(Lean 4\.35\.0\), heard of 36\d\d s ago", found.words)
+    assert "farm worker" in found.words
 
 
 def test_down_stops_everything_and_may_be_said_twice(own_farm: Command) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +22,8 @@ from farm_workers.machine.environments import Installed, installed
 
 from farm.errors import SettingsError, UsageError
 from farm.judging.job import Check
+from farm.judging.report import Execution
 from farm.judging.verdict import Reason, judge
-from tests.processes import PATIENCE
 from tests.toolchains import Toolchain, lake, script, toolchain
 
 HEADER = "prelude\nimport Core\n"
@@ -457,11 +456,11 @@ def test_a_header_that_cannot_be_imported_is_refused_at_once_from_the_second_tim
     checker: Checker, core: LeanEnvironment
 ) -> None:
     first = checker.check(Check(program=f"{MISSING}theorem a : True := True.intro\n"), core)
-    began = time.monotonic()
     others = [checker.check(Check(program=f"{MISSING}theorem b{n} : False\n"), core) for n in range(10)]
-    assert time.monotonic() - began < 0.1 * PATIENCE
     assert "No" in judge(first).detail
+    assert first.run.cpu_seconds > 0
     for report in others:
+        assert report.run == Execution(exit_status=1, isolation=first.run.isolation)  # no Lean has run
         assert (judge(report).reason, judge(report).detail) == (Reason.ERROR, judge(first).detail)
         assert report.answer == first.answer
 

@@ -11,6 +11,7 @@ from farm.service.auth.tokens import ApiToken
 from tests.farms import Quiet
 
 
+@pytest.mark.newcomer
 def test_a_token_is_printed_alone_and_only_its_digest_is_stored(quiet: Quiet) -> None:
     said = quiet.farm("keys", "add", "trainer")
     assert said.returncode == 0, said.stderr
@@ -94,13 +95,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_key_that_cannot_be_is_bad_usage_and_none_is_made(quiet: Quiet, what: str) -> None:
+def test_a_key_that_cannot_be_is_bad_usage_and_none_is_made(shared_quiet: Quiet, what: str) -> None:
     arguments, says = WRONG[what]
-    said = quiet.farm("keys", "add", *arguments)
+    said = shared_quiet.farm("keys", "add", *arguments)
     assert (said.returncode, said.stdout) == (2, "")
     assert says in " ".join(said.stderr.split())
     assert "Traceback" not in said.stderr
-    assert quiet.ask("SELECT id FROM api_keys") == []
+    assert shared_quiet.ask("SELECT id FROM api_keys") == []
 
 
 def test_a_name_that_is_taken_is_refused_with_the_remedy(quiet: Quiet) -> None:
@@ -120,5 +121,5 @@ def test_a_key_that_there_is_not_cannot_be_revoked(quiet: Quiet, which: str) -> 
     assert quiet.ask("SELECT name FROM api_keys WHERE revoked_at IS NULL") == ["ci"]
 
 
-def test_no_key_at_all_is_an_empty_list(quiet: Quiet) -> None:
-    assert json.loads(quiet.farm("keys", "list", "--json").stdout) == {"schema": 1, "keys": []}
+def test_no_key_at_all_is_an_empty_list(shared_quiet: Quiet) -> None:
+    assert json.loads(shared_quiet.farm("keys", "list", "--json").stdout) == {"schema": 1, "keys": []}

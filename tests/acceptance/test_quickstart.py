@@ -43,6 +43,7 @@ def found(path: Path) -> list[dict[str, str]]:
     ]
 
 
+@pytest.mark.newcomer
 def test_a_first_submit_in_an_empty_home_sets_everything_up_and_judges(
     first_submit: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_first_submit_in_an_empty_home_sets_everything_up_and_judges(
     assert "1 of 1 line judged" in said.stdout
 
 
+@pytest.mark.newcomer
 def test_the_quickstart_gets_exactly_the_verdicts_listed_beside_it(quickstart: Judged) -> None:
     assert quickstart.said.returncode == 0, quickstart.said.stderr
     assert found(quickstart.path) == lines(EXAMPLES / "quickstart.expected.jsonl")

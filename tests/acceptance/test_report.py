@@ -55,6 +55,7 @@ def judged(
 # what is told
 
 
+@pytest.mark.newcomer
 def test_a_judged_run_is_reported(farm: Command, run: str) -> None:
     facts = farm.json("report", run, "--by", "difficulty")
     total = facts["total"]
