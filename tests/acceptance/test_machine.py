@@ -199,7 +199,7 @@ def test_the_doctor_names_an_isolation_that_is_missing_and_still_looks_at_the_re
 
 def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, tmp_path: Path) -> None:
     known = "SELECT name FROM environments WHERE seen_at IS NOT NULL ORDER BY name"
-    with mixed.farm.started(tmp_path / "worker", "worker", "--concurrency", "1") as worker:
+    with mixed.farm.forked(tmp_path / "worker", "worker", "--concurrency", "1") as worker:
         eventually(lambda: mixed.ask(known) == ["core", "mine"], seconds=60.0)
         eventually(lambda: worker.said.count("Not serving: ") >= 2)
         eventually(lambda: len(mixed.queries.pending()) == 2)  # `core` starts a trial of its own
@@ -233,7 +233,7 @@ def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, 
 def test_a_worker_without_the_isolation_that_is_demanded_refuses_to_start(
     quiet: Quiet, tmp_path: Path
 ) -> None:
-    with quiet.farm.having(FARM_ISOLATION=IMPOSSIBLE).started(tmp_path, "worker") as worker:
+    with quiet.farm.having(FARM_ISOLATION=IMPOSSIBLE).forked(tmp_path, "worker") as worker:
         assert worker.ended() == 2
         assert IMPOSSIBLE in worker.said
 
@@ -247,11 +247,11 @@ def test_a_worker_serves_an_environment_that_is_mended_while_it_runs(
     mine = toolchain(tmp_path / "mine", core)
     header = r'header = "prelude\nimport Core\n"'
     file = file_of(tmp_path, mine.table("core", f'lean_path = ["{folder}"]', header, "audit = false"))
-    with quiet.farm.having(FARM_ENVIRONMENTS=str(file)).started(tmp_path / "worker", "worker") as worker:
+    with quiet.farm.having(FARM_ENVIRONMENTS=str(file)).forked(tmp_path / "worker", "worker") as worker:
         unfit = "'core' (Lean 4.35.0 (eb6cafb7290e)) is not fit to judge"
         eventually(lambda: unfit in worker.said, seconds=60.0)
-        (found,) = quiet.queries.pending()
-        assert (found.name, found.state) == ("core", "unfit")
+        told = [("core", "unfit")]
+        eventually(lambda: [(each.name, each.state) for each in quiet.queries.pending()] == told)
         folder.rmdir()
         away.rename(folder)
         eventually(lambda: "Serving environments=core" in worker.said, seconds=60)
@@ -266,7 +266,7 @@ def test_a_checker_that_never_ends_is_unfit_in_the_end_and_holds_up_nothing(
     made, header = toolchain(tmp_path / "made", core), r'header = "prelude\nimport Core\n"'
     lines = (f'lean_path = ["{core.lean_path[0]}"]', header, 'checker = ["/bin/sleep", "100000"]')
     farm = quiet.farm.having(FARM_ENVIRONMENTS=str(file_of(tmp_path, made.table("slow", *lines))))
-    with farm.started(tmp_path / "worker", "worker") as worker:
+    with farm.forked(tmp_path / "worker", "worker") as worker:
         manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1))
         assert farm("submit", manifest).returncode == 0
         assert verdicts(manifest) == [PROVED]
@@ -285,6 +285,6 @@ def test_a_checker_that_never_ends_is_unfit_in_the_end_and_holds_up_nothing(
 
 def test_a_worker_with_nothing_but_broken_environments_refuses_to_start(quiet: Quiet, tmp_path: Path) -> None:
     file = file_of(tmp_path, '[environments.core]\nlean = "/no/such/lean"\n')
-    with quiet.farm.having(FARM_ENVIRONMENTS=str(file)).started(tmp_path / "worker", "worker") as worker:
+    with quiet.farm.having(FARM_ENVIRONMENTS=str(file)).forked(tmp_path / "worker", "worker") as worker:
         assert worker.ended() == 2
         assert "no environment is usable" in worker.said

@@ -6,15 +6,16 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 from farm.client import Client
-from farm.embedded import status
+from farm.embedded import down, status
 from tests.acceptance.test_machine import IMPOSSIBLE
-from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, verdicts, write
+from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, lines, write
 from tests.farms import asking
 from tests.processes import PATIENCE, Process, child_of, eventually
 from tests.toolchains import toolchain
@@ -36,25 +37,25 @@ def worker(farm: Command) -> Process:
     return found
 
 
-@pytest.fixture
-def one(own_farm: Command, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def own_farm(copy_home: Callable[[], Path], pair: str) -> Iterator[Command]:
+    """The `farm` command with servers and a worker that tests may end: the next submit starts others."""
+    home = copy_home()
+    settings = {"FARM_SERVERS": pair, "FARM_LEASE_SECONDS": "2", "FARM_CONCURRENCY": "2"}
+    yield Command({"FARM_HOME": str(home), **settings})
+    down(home)
+
+
+@pytest.fixture(scope="module")
+def one(own_farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A manifest of one line that the farm's own worker has judged."""
-    path = write(tmp_path / "one.jsonl", entry(PROVED, 1))
+    path = write(tmp_path_factory.mktemp("one") / "one.jsonl", entry(PROVED, 1))
     assert own_farm("submit", path).returncode == 0
     return path
 
 
-def test_an_environment_that_is_written_down_while_the_worker_runs_is_served(
-    own_farm: Command, one: Path, core: LeanEnvironment, tmp_path: Path
-) -> None:
-    table = toolchain(tmp_path / "toolchain", core).table("mine", f'lean_path = ["{core.lean_path[0]}"]')
-    (home_of(own_farm) / "farm.toml").write_text(table + HEADER_LINE)
-    said = own_farm("submit", one, "--environment", "mine", "--tier", "audit")
-    assert said.returncode == 0, said.stderr
-    assert verdicts(one) == [PROVED]
-
-
 def test_the_worker_goes_on_while_nothing_it_was_begun_with_changes(own_farm: Command, one: Path) -> None:
+    assert own_farm("submit", one, "--new-run").returncode == 0
     before = worker(own_farm)
     unread = own_farm.having(FARM_ENVIRONMENT="core", FARM_QUEUE_LIMIT="7", FARM_TOKEN="t")
     assert unread("submit", one).returncode == 0
@@ -66,6 +67,7 @@ def test_a_changed_setting_reaches_the_worker_of_a_command_in_another_folder(
 ) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("")
+    assert own_farm("submit", one, "--new-run").returncode == 0
     before = worker(own_farm)
     changed = own_farm.having(FARM_ENVIRONMENTS=str(file))
     assert changed("list").returncode == 0
@@ -110,11 +112,10 @@ def test_what_runs_when_the_settings_change_is_given_back_and_not_lost(
     assert farm("cancel", run).returncode == 0
 
 
-@pytest.mark.parametrize("end", ["killed", "farm down"])
 def test_a_service_starts_the_farm_s_own_servers_again_where_they_have_ended(
-    own_farm: Command, tmp_path: Path, end: str
+    own_farm: Command, tmp_path: Path
 ) -> None:
-    item = {"program": HEADER + PROGRAMS[PROVED].format(n=1)}
+    items = [{"program": HEADER + PROGRAMS[PROVED].format(n=number)} for number in range(3)]
     with own_farm.started(tmp_path / "serve", "serve", "--port", 0) as service:
         eventually(lambda: "Listening" in service.said, seconds=120)
         told = json.loads((home_of(own_farm) / "http.json").read_text())
@@ -122,14 +123,26 @@ def test_a_service_starts_the_farm_s_own_servers_again_where_they_have_ended(
         with Client(
             told["url"], token=token, deadline=120 * PATIENCE, accept=["unchecked", "forgeable"]
         ) as client:
-            assert client.check(item).reward == 1.0
-            if end == "killed":
-                facts = status(home_of(own_farm))
-                assert facts is not None
-                os.kill(facts.pid, signal.SIGKILL)
-                eventually(lambda: status(home_of(own_farm)) is None)
-            else:
-                assert "farm serve" in own_farm("down").stderr
-            assert client.check({"program": HEADER + PROGRAMS[PROVED].format(n=2)}).reward == 1.0
+            assert client.check(items[0]).reward == 1.0
+            facts = status(home_of(own_farm))
+            assert facts is not None
+            os.kill(facts.pid, signal.SIGKILL)
+            eventually(lambda: status(home_of(own_farm)) is None)
+            assert client.check(items[1]).reward == 1.0
+            assert "farm serve" in own_farm("down").stderr
+            assert client.check(items[2]).reward == 1.0
         service.process.terminate()
         assert service.ended() == 0
+
+
+def test_an_environment_that_is_written_down_while_the_worker_runs_is_served(
+    own_farm: Command, one: Path, core: LeanEnvironment, tmp_path: Path
+) -> None:
+    assert own_farm("submit", one, "--new-run").returncode == 0
+    table = toolchain(tmp_path / "toolchain", core).table("mine", f'lean_path = ["{core.lean_path[0]}"]')
+    (home_of(own_farm) / "farm.toml").write_text(table + HEADER_LINE)
+    said = own_farm("submit", one, "--environment", "mine", "--tier", "audit", "--new-run")
+    assert said.returncode == 0, said.stderr
+    assert [(line["farm"]["environment"], line["farm"]["verdict"]) for line in lines(one)] == [
+        ("mine", "proved")
+    ]
