@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,10 +31,9 @@ _SIDES = ("farm", "workers/farm_workers")
 class Copy:
     """A copy of the farm with the system of the page."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.home = folder / "farm", folder / "home"
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder, self.home = folder, home
         self.folder.mkdir()
-        self.home.mkdir()
         for name in _TREE:
             source, target = ROOT / name, self.folder / name
             if source.is_dir():
@@ -92,8 +91,8 @@ def without(hunk: str, sign: str) -> str:
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Iterator[Copy]:
-    found = Copy(tmp_path)
+def copy(tmp_path: Path, copy_home: Callable[[], Path]) -> Iterator[Copy]:
+    found = Copy(tmp_path / "farm", copy_home())
     yield found
     found.run("farm", "down")
 
