@@ -21,7 +21,6 @@ def age(quiet: Quiet) -> None:
             connection.execute(text(f"UPDATE {table} SET {moment} = {moment} - interval '60 days'"))
 
 
-@pytest.mark.newcomer
 def test_old_runs_go_when_their_verdicts_are_in_their_manifests(quiet: Quiet, tmp_path: Path) -> None:
     path, left = (
         write(tmp_path / name, entry(PROVED, number)) for number, name in enumerate(("a.jsonl", "b.jsonl"))

@@ -229,7 +229,6 @@ class TestWithoutAWorker:
             ([REJECTED, JUDGE_ERROR, YES], 6, {"broken": 1, "unknown": 2}),
         ],
     )
-    @pytest.mark.newcomer
     def test_only_what_was_judged_is_a_change_and_the_exit_status_says_the_worst(
         self, quiet: Quiet, run: str, now: list[Given], status: int, changes: dict[str, int]
     ) -> None:
