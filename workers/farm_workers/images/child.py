@@ -165,8 +165,8 @@ def at_the_gate(
 ) -> list[int] | None:
     """Join the fork's control group, send the descriptors of `made` to the worker, and wait for its go.
 
-    Return the descriptors of `made`; None if joining failed, somebody lowered the image's limits, or the worker
-    is gone.
+    Return the descriptors of `made`; None if joining failed, somebody lowered the image's limits, or the
+    worker is gone.
     """
     with socket_of(files[protocol.SOCKET]) as worker:
         try:
