@@ -9,17 +9,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.sealing import require_memory
 from farm_workers.checking.seals import Sealable, Sealed, Seals
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
+from farm_workers.images.image import lean_image
+from farm_workers.images.images import Images
+from farm_workers.sessions.session import Session, StepLimits
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
@@ -188,6 +192,34 @@ def test_no_proof_is_rejected_where_its_seal_is_refused_a_process(
     assert verdict(grouped, core).outcome is Outcome.PROVED
     monkeypatch.setattr(Seals, "seal", seal)
     only_the_farm_failed([verdict(grouped, core)])
+
+
+def test_a_session_that_lacks_something_blames_no_program(
+    grouped: Checker, isolation: Isolation, core: LeanEnvironment
+) -> None:
+    others = set(family(os.getpid()))
+    program = f"{core.header}{STATEMENT}by sorry\n"
+    with closing(Images(isolation, lean_image, most=1)) as images:
+
+        def stepped() -> str:
+            try:
+                with closing(Session(program, core, images, box.never)) as session:
+                    (found,) = session.step((0, ()), ["exact rfl"], StepLimits(seconds=LIMITS.wall_seconds))
+            except (BoxFailed, LookupError):
+                return "the farm failed"
+            return found.outcome
+
+        assert stepped() == "no_goals"
+        found = []
+        for more in range(4):
+            with at_most(isolation, more):
+                found.append(stepped())
+        for most in (21, 33):
+            of_the_image = [each for each in family(os.getpid()) if each not in others]
+            with limited(of_the_image, resource.RLIMIT_NOFILE, most):
+                found.append(stepped())
+        assert set(found) == {"no_goals", "the farm failed"}, found
+        assert stepped() == "no_goals"
 
 
 def test_no_proof_is_rejected_where_a_neighbour_takes_all_processes(
