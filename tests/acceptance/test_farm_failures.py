@@ -34,9 +34,11 @@ from farm.judging.verdict import Outcome, Reason, Verdict, judge
 from farm.limits import Limits
 from farm.task import Fills, Task
 from tests.acceptance.test_images import shell
+from tests.commands import PROVED, entry
 from tests.descriptors import descriptors_left
+from tests.farms import Quiet, load
 from tests.isolation_levels import Mark, isolated
-from tests.processes import CODE, PATIENCE, Process, family, process
+from tests.processes import CODE, PATIENCE, Process, eventually, family, process
 from tests.toolchains import script, toolchain
 
 STATEMENT = "theorem t : 1 = 1 := "
@@ -385,3 +387,24 @@ def test_imports_that_fail_once_and_not_again_are_no_error_of_the_program(
     environment = failing_once(tmp_path, core)  # the header is read alone first
     assert verdict(unconfined, environment, "cold").reason is Reason.OK
     assert (tmp_path / "second").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kept", [True, False], ids=["lowered at work", "at its start"])
+def test_a_worker_of_few_descriptors_proves_every_honest_line(
+    quiet: Quiet, tmp_path: Path, kept: bool
+) -> None:
+    """It raises the soft limit that it starts with; a limit that is lowered later stays low."""
+    prefix = ["/bin/sh", "-c", f'ulimit -S -n {_FEW_FILES}; exec "$@"', "sh"]
+    run = load(quiet.store, tmp_path / "lines.jsonl", *(entry(PROVED, number) for number in range(_LINES)))
+    farm = quiet.farm.having(FARM_CONCURRENCY="2")
+    with farm.started(tmp_path / "worker", "worker", prefix=prefix) as worker:
+        eventually(lambda: "Serving" in worker.said, seconds=60)
+        with limited(family(worker.process.pid) if kept else [], resource.RLIMIT_NOFILE, _FEW_FILES):
+            eventually(lambda: not quiet.ask(_UNFINISHED), seconds=300)
+    found = Counter(quiet.ask("SELECT verdict FROM verdicts"))
+    assert found == {"proved": _LINES}, (found, run)
+
+
+_LINES, _FEW_FILES = 240, 400
+_UNFINISHED = "SELECT 1 FROM checks WHERE status IN ('queued', 'running') LIMIT 1"
