@@ -57,11 +57,12 @@ _OF_MACHINE = frozenset(
 #: What a program can end like because it was refused something: a tactic may report any error then.
 _FOR_LACK = frozenset({Ending.OUT_OF_MEMORY, Ending.CRASHED, Ending.LEAN_MEMORY, Ending.REFUSED})
 
-#: Signals that people, service managers and the kernel's out-of-memory killer send. A process causes all
-#: others by its faults or limits, or requests them, such as SIGALRM.
-_FROM_OUTSIDE = frozenset({"SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM"})
+#: Signals that people, service managers and the kernel's out-of-memory killer send; and SIGXCPU, since the
+#: box names the limit of a run that has used its processor time. A process causes all others by its faults or
+#: limits, or requests them, such as SIGALRM.
+_FROM_OUTSIDE = frozenset({"SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM", "SIGXCPU"})
 #: Signals of the limits that a process sets itself, by the word of the limit.
-_OF_LIMITS = {"SIGXFSZ": "file", "SIGXCPU": "cpu"}
+_OF_LIMITS = {"SIGXFSZ": "file"}
 
 #: Whole lines that Lean's runtime and C++ print when the system refuses them memory or threads.
 _OUT_OF_MEMORY = re.compile(
