@@ -31,7 +31,7 @@ class Ending(StrEnum):
     SILENT = "silent"
     #: A signal from outside, which no fault of the program causes, ended the run.
     KILLED = "killed"
-    #: It failed, and the machine may have refused it what it may have: `Execution.lacked` says what.
+    #: It failed, and the machine may have refused it a resource, which `Execution.lacked` names.
     LACKING = "lacking"
     #: The system refused memory, or a thread.
     OUT_OF_MEMORY = "out_of_memory"
@@ -54,7 +54,7 @@ class Ending(StrEnum):
 _OF_MACHINE = frozenset(
     {Ending.FARM_FAILED, Ending.SILENT, Ending.KILLED, Ending.LACKING, Ending.NO_THREAD, Ending.CRASHED}
 )
-#: What a program can end like because it was refused something: a tactic may report any error then.
+#: The endings that a refused process, thread or memory can cause: a tactic may report any error then.
 _FOR_LACK = frozenset({Ending.OUT_OF_MEMORY, Ending.CRASHED, Ending.LEAN_MEMORY, Ending.REFUSED})
 
 #: Signals that people, service managers and the kernel's out-of-memory killer send; and SIGXCPU, since the
@@ -123,7 +123,7 @@ def needs_seal(report: Report, *, reads_open: bool = False) -> bool:
 
 
 def says_nothing(run: Execution) -> bool:
-    """Return whether a run without an answer ended for reasons that say nothing about what it read.
+    """Return whether a run without an answer ended for reasons outside of its input.
 
     Those are a failure of the box, a signal from outside, a failed exit, and a refusal by the system.
     """
