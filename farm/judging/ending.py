@@ -9,7 +9,7 @@ import re
 from enum import StrEnum
 
 from farm.judging.messages import admitted, errors, is_heartbeat, is_memory_limit, is_sorry
-from farm.judging.report import Report
+from farm.judging.report import Execution, Report
 from farm.judging.signals import LAST_SIGNAL, signal_name
 from farm.judging.tiers import Tier
 
@@ -31,6 +31,8 @@ class Ending(StrEnum):
     SILENT = "silent"
     #: A signal from outside, which no fault of the program causes, ended the run.
     KILLED = "killed"
+    #: It failed, and the machine may have refused it a resource, which `Execution.lacked` names.
+    LACKING = "lacking"
     #: The system refused memory, or a thread.
     OUT_OF_MEMORY = "out_of_memory"
     NO_THREAD = "no_thread"
@@ -49,13 +51,18 @@ class Ending(StrEnum):
         return self in _OF_MACHINE
 
 
-_OF_MACHINE = frozenset({Ending.FARM_FAILED, Ending.SILENT, Ending.KILLED, Ending.NO_THREAD, Ending.CRASHED})
+_OF_MACHINE = frozenset(
+    {Ending.FARM_FAILED, Ending.SILENT, Ending.KILLED, Ending.LACKING, Ending.NO_THREAD, Ending.CRASHED}
+)
+#: The endings that a refused process, thread or memory can cause: a tactic may report any error then.
+_FOR_LACK = frozenset({Ending.OUT_OF_MEMORY, Ending.CRASHED, Ending.LEAN_MEMORY, Ending.REFUSED})
 
-#: Signals that people, service managers and the kernel's out-of-memory killer send. A process causes all
-#: others by its faults or limits, or requests them, such as SIGALRM.
-_FROM_OUTSIDE = frozenset({"SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM"})
+#: Signals that people, service managers and the kernel's out-of-memory killer send; and SIGXCPU, since the
+#: box names the limit of a run that has used its processor time. A process causes all others by its faults or
+#: limits, or requests them, such as SIGALRM.
+_FROM_OUTSIDE = frozenset({"SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM", "SIGXCPU"})
 #: Signals of the limits that a process sets itself, by the word of the limit.
-_OF_LIMITS = {"SIGXFSZ": "file", "SIGXCPU": "cpu"}
+_OF_LIMITS = {"SIGXFSZ": "file"}
 
 #: Whole lines that Lean's runtime and C++ print when the system refuses them memory or threads.
 _OUT_OF_MEMORY = re.compile(
@@ -79,7 +86,8 @@ def ending(report: Report) -> Ending:
         return Ending.FARM_FAILED
     if limit(report) is not None:
         return Ending.LIMIT
-    return _of_process(report) or _of_messages(report) or _without_an_error(report)
+    found = _of_process(report) or _of_messages(report) or _without_an_error(report)
+    return Ending.LACKING if found in _FOR_LACK and report.run.lacked is not None else found
 
 
 def limit(report: Report) -> str | None:
@@ -114,7 +122,17 @@ def needs_seal(report: Report, *, reads_open: bool = False) -> bool:
     return reads_open or admitted(report) is None
 
 
-def lacks_thread(output: str) -> bool:
+def says_nothing(run: Execution) -> bool:
+    """Return whether a run without an answer ended for reasons outside of its input.
+
+    Those are a failure of the box, a signal from outside, a failed exit, and a refusal by the system.
+    """
+    if run.box_error is not None or run.lacked is not None or run.signal is None:
+        return True
+    return signal_name(run.signal) in _FROM_OUTSIDE or _lacks_thread(run.stderr.decode(errors="replace"))
+
+
+def _lacks_thread(output: str) -> bool:
     """Return whether the output of a process that died says that the system refused it a thread."""
     return _NO_THREAD.search(output) is not None
 
@@ -139,7 +157,7 @@ def _of_process(report: Report) -> Ending | None:
 def _starved(report: Report) -> Ending | None:
     if _OUT_OF_MEMORY.search(report.answer.foreign_output):
         return Ending.OUT_OF_MEMORY
-    return Ending.NO_THREAD if lacks_thread(report.answer.foreign_output) else None
+    return Ending.NO_THREAD if _lacks_thread(report.answer.foreign_output) else None
 
 
 def _of_messages(report: Report) -> Ending | None:

@@ -73,8 +73,9 @@ class Execution:
     command does; `cpu_seconds` is user and system time of the whole process tree, `peak_memory_kib` is as in
     `farm_workers.box.procfs.Usage`. `output_bytes` counts the bytes written to both streams; `output_cut`
     means that the box dropped some of them. `stdout` and `stderr` are empty in a report, whose `Answer` holds
-    their contents. `box_error` is the failure of the box, which is no fact about the command. `isolation`
-    names the isolation level of the box.
+    their contents. `box_error` is the failure of the box, which is no fact about the command. `lacked`
+    names the resource that the machine may have refused the command within its limits, such as a process or
+    memory; None if it refused nothing. `isolation` names the isolation level of the box.
     """
 
     exit_status: int | None = None
@@ -88,6 +89,7 @@ class Execution:
     output_bytes: int = 0
     output_cut: bool = False
     box_error: str | None = None
+    lacked: str | None = None
     isolation: str = "none"
 
     @property

@@ -271,6 +271,8 @@ def judge(report: Report) -> Verdict:
         found = _stopped_early(report) or _stated(report)
     else:
         found = _sorry(report) or _stopped_early(report) or _partial(_sealed(report), report.audit)
+        if found.outcome is Outcome.REJECTED and report.run.lacked is not None:  # such as `first | a | sorry`
+            found = _lacking(report)
     if report.negates and found.outcome is Outcome.PROVED:
         found = _disproved(report, found)
     if not report.otherwise:
@@ -398,6 +400,10 @@ def _out_of_memory(report: Report) -> Verdict:
     return _verdict(Reason.MEMORY_LIMIT, detail)
 
 
+def _lacking(report: Report) -> Verdict:
+    return box_failed(f"{report.run.lacked or 'the machine refused something'}, and the program failed")
+
+
 def _no_thread(_report: Report) -> Verdict:
     return box_failed("Lean could not start a thread")
 
@@ -437,6 +443,7 @@ _ENDED: dict[Ending, Callable[[Report], Verdict]] = {
     Ending.LIMIT: _limit_ended_it,
     Ending.SILENT: _silent,
     Ending.KILLED: _killed,
+    Ending.LACKING: _lacking,
     Ending.OUT_OF_MEMORY: _out_of_memory,
     Ending.NO_THREAD: _no_thread,
     Ending.CRASHED: _crashed,

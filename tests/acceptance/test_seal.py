@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +33,7 @@ from farm.limits import Limits
 from tests.bench.checks.bare import launched
 from tests.descriptions import with_older_kernel
 from tests.oleans import Writer, box
+from tests.processes import PATIENCE, family
 from tests.sealing import Image, Sealed
 from tests.statements import HONEST, NO_PROOFS, OPEN, PROVED
 
@@ -391,12 +395,13 @@ def check_native(checker: Checker, core: LeanEnvironment, native: Path) -> Check
 
 #: What compiled code computes in a moment, and the kernel not at all.
 _FAR = 2_000_000
+HONEST_NATIVE = f"theorem goal : farther true {_FAR} = true", "{} := by native_decide\n"
 
 
 @pytest.mark.parametrize(
     ("statement", "program", "reason"),
     [
-        (f"theorem goal : farther true {_FAR} = true", "{} := by native_decide\n", Reason.OK),
+        (*HONEST_NATIVE, Reason.OK),
         (
             "theorem goal : 10 = 10",
             _resting_on(f"farther false {_FAR}"),
@@ -483,6 +488,32 @@ def test_a_term_that_never_ends_is_stopped_by_the_lines_limits(
 ) -> None:
     report = check_native(ABOUT_TEN, _resting_on(term), limits)
     assert judge(report).reason in reasons, judge(report)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_evaluation_that_is_killed_from_outside_says_nothing_of_its_term(
+    check_native: CheckNative, number: int
+) -> None:
+    assert judge(check_native(*HONEST_NATIVE)).reason is Reason.OK  # its image is there
+    before = {each.pid for each in family(os.getpid())}
+    over = threading.Event()
+
+    def kill() -> None:
+        """Kill each process that a seal has forked: neither itself nor its parent was there before."""
+        while not over.is_set():
+            for each in family(os.getpid()):
+                if before.isdisjoint({each.pid, each.parent}):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(each.pid, number)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        report = check_native(ABOUT_TEN, _resting_on("sleeps 0"), Limits(wall_seconds=30.0 * PATIENCE))
+    finally:
+        over.set()
+        killer.join()
+    assert judge(report).reason is Reason.BOX_FAILED, judge(report)
 
 
 def test_what_is_unsafe_among_the_imports_is_run_by_nothing(check_native: CheckNative) -> None:

@@ -34,6 +34,7 @@ INSTANCE_HEARTBEATS = said("error", f"failed to synthesize\n  Foo 0\n{HEARTBEATS
 KERNEL_HEARTBEATS = said("error", "(kernel) deterministic timeout")
 LEAN_MEMORY = said("error", "(kernel) excessive memory consumption detected")
 OUT_OF_MEMORY = "INTERNAL PANIC: out of memory"
+LACKED = "other processes took all that this user can start"
 NO_THREAD = (
     "libc++abi: terminating due to uncaught exception of type lean::exception: "
     "failed to create thread: Resource temporarily unavailable"
@@ -135,12 +136,23 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("crashed after an error", died(signal.SIGSEGV, messages=(ERROR,)), Reason.CRASH),
     ("crashed by an unknown signal", died(250), Reason.KILLED),
     ("too large a file", died(signal.SIGXFSZ), Reason.OUTPUT_LIMIT),
-    ("too much processor time", died(signal.SIGXCPU), Reason.CPU_LIMIT),
+    ("too much processor time", died(signal.SIGXCPU, limit="cpu"), Reason.CPU_LIMIT),
+    ("told of processor time that it did not use", died(signal.SIGXCPU), Reason.KILLED),
     ("exit status 134", {"exit_status": 134}, Reason.CRASH),
     ("exit status 2", {"exit_status": 2}, Reason.CRASH),
     ("exit status 1, out of memory", failed(foreign_output=OUT_OF_MEMORY), Reason.MEMORY_LIMIT),
     ("aborted, out of memory", died(signal.SIGABRT, foreign_output=OUT_OF_MEMORY), Reason.MEMORY_LIMIT),
     ("aborted, no thread to be had", died(signal.SIGABRT, foreign_output=NO_THREAD), Reason.BOX_FAILED),
+    ("an error for lack of a process", failed(ERROR, lacked=LACKED), Reason.BOX_FAILED),
+    ("a crash for lack of a process", died(signal.SIGABRT, lacked=LACKED), Reason.BOX_FAILED),
+    (
+        "no memory, which the machine refused",
+        died(signal.SIGABRT, foreign_output=OUT_OF_MEMORY, lacked=LACKED),
+        Reason.BOX_FAILED,
+    ),
+    ("a sorry in place of what it lacked", {"messages": (SORRY,), "lacked": LACKED}, Reason.BOX_FAILED),
+    ("too many processes of its own", {"limit": "processes", "lacked": LACKED}, Reason.PROCESS_LIMIT),
+    ("proved although it may have lacked something", {**sealed(), "lacked": LACKED}, Reason.OK),
     ("exit status 1 without an error", failed(), Reason.NO_REPLY),
     ("exit status 1, panicked", failed(foreign_output="INTERNAL PANIC: too big"), Reason.CRASH),
     ("exit status 1, a panic in passing", failed(foreign_output="x INTERNAL PANIC: y"), Reason.NO_REPLY),

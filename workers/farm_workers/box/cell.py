@@ -25,7 +25,10 @@ class Cell(Measured):
 
     def __init__(self, command: Command, *, isolation: Isolation, stdin: int) -> None:
         """Start it with file descriptor `stdin` as its input, which stays the caller's. Raises BoxFailed."""
-        super().__init__(command.limits)
+        try:
+            super().__init__(command.limits, is_grouped=isolation.groups is not None)
+        except OSError as error:
+            raise BoxFailed(f"{type(error).__name__}: {error}") from error
         self._ended: Execution | None = None
         self._files = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:

@@ -44,8 +44,9 @@ class Group:
         """Use the group with these folders, by controller; several may be the same."""
         self._folders = folders
         self._open: dict[tuple[str, str, int], int] = {}
-        self._kernel_has_peak = True
+        self._kernel_has_peak = self._kernel_counts_processes = True
         self._spent_before, self._killed_before, self._refused_before, self._full_before = 0.0, 0, 0, 0
+        self._most_processes = 0
 
     def make(self, limits: Limits) -> None:
         """Make the group, with these limits of memory and processes."""
@@ -54,16 +55,19 @@ class Group:
             for folder in _once(self._folders.values()):
                 folder.mkdir()
             self._limit(limits.memory_mib << 20)
-            self._write("pids", "pids.max", limits.processes)
+            self._limit_processes(limits.processes)
             undo.pop_all()
 
     def renew(self, limits: Limits) -> None:
         """Give an empty group other limits, and count its figures from now on.
 
-        Pages that the group has in cache already do not count towards the new limit.
+        Pages that the group has in cache already do not count towards the new limit. Raises OSError if it can
+        no longer tell whether this limit of processes is reached.
         """
         self._limit((limits.memory_mib << 20) + self._file_bytes())
-        self._write("pids", "pids.max", limits.processes)
+        self._limit_processes(limits.processes)
+        if self._kernel_counts_processes and self._had_most_processes():
+            raise OSError(errno.EBUSY, "it had as many processes before")
         self._reset_peak()
         self._spent_before = self._cpu_seconds()
         self._killed_before, self._refused_before = self._killed(), self._refused()
@@ -101,8 +105,28 @@ class Group:
         return self._killed() > self._killed_before and self._full() <= self._full_before
 
     def process_limit_hit(self) -> bool:
-        """Whether a process or thread was refused because of the limit."""
-        return self._refused() > self._refused_before
+        """Whether a process or thread was refused because of the group's own limit."""
+        return self._refused() > self._refused_before and self._had_most_processes()
+
+    def refused_from_above(self) -> bool:
+        """Whether a process or thread was refused because of the limit of a group above."""
+        return self._refused() > self._refused_before and not self._had_most_processes()
+
+    def _limit_processes(self, most: int) -> None:
+        self._most_processes = most
+        self._write("pids", "pids.max", most)
+
+    def _had_most_processes(self) -> bool:
+        """Return whether the group has ever been at its limit of processes; an old kernel does not tell.
+
+        With version 1 and before Linux 6.11, a refusal by a group above counts in this one, too.
+        """
+        if self._kernel_counts_processes:
+            try:
+                return int(self._read("pids", "pids.peak")) >= self._most_processes
+            except FileNotFoundError:  # pids.peak is there since Linux 6.1
+                self._kernel_counts_processes = False
+        return True
 
     def _refused(self) -> int:
         return self._keyed("pids", "pids.events").get("max", 0)

@@ -32,6 +32,19 @@ def own_groups(given: Path | None, own_name: str) -> Iterator[Groups]:
         yield _found(mounts, name, own_name, undo)
 
 
+def groups_around(controller: str) -> list[Path]:
+    """Return the folders of the groups around this process that limit by a controller, innermost first."""
+    for mount in _mounts():
+        if mount.version == 1 and controller not in mount.controllers:
+            continue
+        with contextlib.suppress(NoGroups, ValueError):  # it sees the folders of other groups alone
+            own = Path(_own_path("" if mount.version == 2 else controller)).relative_to(mount.root)
+            found = [mount.folder / each for each in (own, *own.parents)]
+            if any((each / f"{controller}.max").exists() for each in found):
+                return found
+    return []
+
+
 def remove_dead(given: Path | None) -> None:
     """Remove the control groups that dead processes left where `own_groups` makes them, and that can be."""
     mounts = _mounts()

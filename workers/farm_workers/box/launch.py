@@ -29,6 +29,7 @@ Start-up is part of every check: only cheap modules are imported, and only once,
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import sys
@@ -76,6 +77,17 @@ OPEN_FILES = 4096
 #: RLIMIT_DATA counts reserved memory: Lean reserves some 6 GiB for thread stacks and arenas before it uses
 #: any. The limit on top of that only stops a single huge request, before the box could notice it.
 RESERVED_BYTES = 8 << 30
+#: The address space that no limit may take from a check: memory, what Lean reserves, and modules it maps.
+ADDRESS_BYTES = 32 << 30
+#: The limits under which an honest check could fail though it exceeds none of its own, by the letters with
+#: which the shell's `ulimit` names the hard one.
+OWN_LIMITS = {
+    resource.RLIMIT_CPU: "-Ht",
+    resource.RLIMIT_FSIZE: "-Hf",
+    resource.RLIMIT_DATA: "-Hd",
+    resource.RLIMIT_STACK: "-Hs",
+    resource.RLIMIT_AS: "-Hv",
+}
 #: The words between the command at the gate and the box.
 READY, GO = b"ready", b"go"
 #: The message sent instead if the command could not be started.
@@ -142,12 +154,40 @@ def prctl(option: int, *values: int) -> None:
 
 
 def limit(which: int, soft: int, hard: int | None = None) -> None:
-    """Set a limit of this process, as far as it may."""
+    """Set a limit of this process, as far as it may. Raises OSError where a check needs more than it may."""
     allowed = resource.getrlimit(which)[1]
     top = soft if hard is None else hard
     if allowed != resource.RLIM_INFINITY:
+        needed = min(soft, ADDRESS_BYTES)  # an image's memory has no limit
+        if which in OWN_LIMITS and allowed < needed:
+            raise OSError(errno.EPERM, _too_low(which, allowed, needed))
         soft, top = min(soft, allowed), min(top, allowed)
     resource.setrlimit(which, (soft, top))
+
+
+def _too_low(which: int, allowed: int, needed: int) -> str:
+    return f"its hard limit `ulimit {OWN_LIMITS[which]}` is {allowed}, and a check needs {needed}; raise it"
+
+
+def limits_now() -> dict[int, int]:
+    """Return the limits of this process under which an honest check could fail."""
+    return {which: resource.getrlimit(which)[0] for which in (*OWN_LIMITS, resource.RLIMIT_NPROC)}
+
+
+def require_limits(before: dict[int, int]) -> None:
+    """Raise OSError if a limit of this process is lower than it was before."""
+    for which, now in limits_now().items():
+        if now != resource.RLIM_INFINITY and not 0 <= before[which] <= now:
+            raise OSError(errno.EPERM, f"its limit {which} of getrlimit(2) was lowered to {now}")
+
+
+def _free_addresses() -> None:
+    """Take all address space that this process may have. Raises OSError where a check needs more."""
+    which = resource.RLIMIT_AS
+    allowed = resource.getrlimit(which)[1]
+    if allowed != resource.RLIM_INFINITY and allowed < ADDRESS_BYTES:
+        raise OSError(errno.EPERM, _too_low(which, allowed, ADDRESS_BYTES))
+    resource.setrlimit(which, (allowed, allowed))
 
 
 def become(user: int, *, reads_all: bool) -> None:
@@ -220,6 +260,7 @@ def _prepare(parent: int, joins: list[int], walls: list[int], user: int, numbers
     limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds >= 0:
         limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
+    _free_addresses()
     limit(resource.RLIMIT_DATA, data_bytes)
     limit(resource.RLIMIT_FSIZE, file_bytes)
     limit(resource.RLIMIT_NOFILE, open_files)

@@ -10,6 +10,7 @@ from farm.limits import Limits
 from farm_workers.box.cgroup import Group
 from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.procfs import Usage
+from farm_workers.box.refused import Tasks
 from farm_workers.metrics import events
 
 #: The error of a process tree that the kernel killed below its own limit of memory.
@@ -28,8 +29,10 @@ class Measured:
 
     _group: Group | None
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, is_grouped: bool) -> None:
+        """Begin to measure a tree, which `is_grouped` if it has a control group. Raises OSError."""
         self._limits = limits
+        self._tasks = Tasks(is_grouped=is_grouped)
         self.seen = Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=0)
         self._breach: str | None = None
         self._killed_at: float | None = None
@@ -46,6 +49,8 @@ class Measured:
     def usage(self) -> Usage:
         """Return the tree's current usage: a few file reads in a control group, else a walk through /proc."""
         now = self._group.usage() if self._group else self._sampled()
+        if not self._group:
+            self._tasks.look()
         self.seen = Usage(
             cpu_seconds=max(now.cpu_seconds, self.seen.cpu_seconds),
             memory_kib=now.memory_kib,
@@ -95,4 +100,11 @@ class Measured:
             peak_memory_kib=max(now.peak_memory_kib, last.peak_memory_kib),
             limit=limit,
             box_error=error,
+            lacked=self._lacked(is_well=status == 0),
         )
+
+    def _lacked(self, *, is_well: bool) -> str | None:
+        """Return what the machine may have refused the tree, None if it refused nothing. Raises OSError."""
+        if self._group and self._group.refused_from_above():
+            return "a control group above that of the check refused to start processes"
+        return None if self._group and is_well else self._tasks.lacked()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -236,5 +235,4 @@ class _Watch:
 
     def _limit_at_end(self, ended: Execution) -> str | None:
         """Return the limit that a command had exceeded when it ended before a look."""
-        over = ended.signal == signal.SIGXCPU or ended.cpu_seconds > self._limits.cpu_seconds
-        return "cpu" if over else None
+        return "cpu" if ended.cpu_seconds > self._limits.cpu_seconds else None

@@ -24,7 +24,7 @@ from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question, Reply
 
 #: The endings of a program with a hole that say nothing about it.
-_OF_MACHINE = (Ending.SILENT, Ending.KILLED, Ending.NO_THREAD)
+_OF_MACHINE = (Ending.SILENT, Ending.KILLED, Ending.LACKING, Ending.NO_THREAD)
 #: The most compiled statements in the cache, and their most bytes; one takes some 10 KiB, an error far less.
 _MOST, _MOST_BYTES = 25_000, 256 << 20
 _REMEDY = "leave `warningAsError` out, which makes errors of the text's own sorries"
@@ -96,6 +96,7 @@ class Challenges:
             run = reply.report.run
             if run.box_error is not None:
                 raise BoxFailed(f"the text of an answer was not read: {run.box_error}")
+            _require_nothing_lacked(reply)
             if (refused := refusal(reply, challenge)) is not None:
                 raise BadChallenge(refused)
             return None if reply.module is None else reply.module.read()
@@ -112,6 +113,7 @@ class Challenges:
             if not run.is_undisturbed or run.exit_status not in (0, 1):  # the statement may be sound
                 why = run.box_error or run.limit or run.exit_status
                 raise BoxFailed(f"the challenge was not compiled: {why}")
+            _require_nothing_lacked(reply)
             refused, is_only_sorry = refusal(reply, challenge), makes_errors_of_sorries(reply.report)
             if refused is None and reply.module is not None:
                 return reply.module.read()
@@ -131,7 +133,11 @@ def _of_hole(reply: Reply) -> bytes | str:
     """Return the module of a program with a hole, or the reason for its absence."""
     run, error = reply.report.run, reply.report.answer.first_error
     if run.box_error is not None or ending(reply.report) in _OF_MACHINE:
-        why = run.box_error or f"Lean ended with {run.signal or run.exit_status} and without an error"
+        why = (
+            run.box_error
+            or run.lacked
+            or f"Lean ended with {run.signal or run.exit_status} and without an error"
+        )
         raise BoxFailed(f"the program with the hole was not compiled: {why}")
     if error is not None:
         return f"the program with the hole has an error: {error.text.partition(chr(10))[0][:500]}"
@@ -162,6 +168,12 @@ def without_warning(program: str) -> str:
     if not end or program.startswith(_NO_WARNING, end):
         return program
     return program[:end] + _NO_WARNING + program[end:]
+
+
+def _require_nothing_lacked(reply: Reply) -> None:
+    """Raise BoxFailed for a text that failed while the machine may have refused Lean something."""
+    if ending(reply.report) is Ending.LACKING:
+        raise BoxFailed(f"a text of the dataset was not compiled: {reply.report.run.lacked}")
 
 
 def refusal(reply: Reply, challenge: Challenge) -> str | None:

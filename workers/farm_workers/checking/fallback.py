@@ -60,9 +60,10 @@ def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
 
 
 def both(first: Execution, last: Execution) -> Execution:
-    """Return the last of two runs with the time of both."""
+    """Return the last of two runs with the time of both, and with what either may have lacked."""
     return replace(
         last,
         wall_seconds=first.wall_seconds + last.wall_seconds,
         cpu_seconds=first.cpu_seconds + last.cpu_seconds,
+        lacked=last.lacked or first.lacked,
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import replace
 
 from farm.judging.audit import Finding, against
+from farm.judging.ending import says_nothing
 from farm.judging.report import Answer, Execution, Report
 from farm.task import Fills
 from farm_workers.box.supervisor import BoxFailed
@@ -63,8 +63,9 @@ class Filling:
         if run.limit is not None:
             raise LimitReached(run)
         if answer is None or run.exit_status != 0:
-            if run.box_error is not None or run.signal in (None, signal.SIGKILL):
-                raise BoxFailed(f"the answer could not be read: {run.box_error or run.exit_status}")
+            if says_nothing(run):
+                why = run.box_error or run.lacked or run.signal or run.exit_status
+                raise BoxFailed(f"the answer could not be read: {why}")
             return replace(candidate, misfit=_UNREAD)
         fit = _fit(answer)
         if fit in (protocol.BREAKS_OUT, protocol.NO_HOLE):

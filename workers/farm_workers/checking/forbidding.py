@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 
-from farm.judging.ending import lacks_thread
+from farm.judging.ending import says_nothing
 from farm.judging.report import Execution
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.bans import Bans
@@ -76,9 +75,9 @@ class Forbidding:
                 return Bans.read(answer)
             except ValueError as error:
                 raise BoxFailed(f"this Lean cannot look up forbidden names: {error}") from error
-        starved = lacks_thread(run.stderr.decode(errors="replace"))
-        if run.box_error is not None or run.signal in (None, signal.SIGKILL) or starved:
-            raise BoxFailed(f"the program could not be read: {run.box_error or run.exit_status}")
+        if says_nothing(run):
+            why = run.box_error or run.lacked or run.signal or run.exit_status
+            raise BoxFailed(f"the program could not be read: {why}")
         names = check.task.forbid or ()
         return Bans(constants=names, tokens=names, kinds=names, unknown=(), faults=(_UNREAD,))
 

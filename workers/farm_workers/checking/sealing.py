@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from farm import tracing
-from farm.judging.audit import MALFORMED, against
+from farm.judging.audit import MALFORMED, Audit, against
 from farm.lean_text.positions import line_and_column
 from farm.log import logger
 from farm.task import Fills
 from farm_workers.box.launch import FILE_BYTES
+from farm_workers.box.refused import lacks_memory
+from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.answers import asked
 from farm_workers.checking.boxed import Boxed
 from farm_workers.checking.challenges import Challenges
@@ -46,8 +48,18 @@ _MAY_DROP = against(
 )
 
 
+#: The word of an audit that could not get the memory that it needs.
+_LACKED_MEMORY = "kernel_memory"
+
+
 def _hole(fills: Fills, program: str) -> tuple[int, int]:
     return line_and_column(fills.open(program), fills.start)
+
+
+def require_memory(audit: Audit, memory_mib: int) -> None:
+    """Raise BoxFailed if an audit lacked memory that this machine refuses below the limit of its check."""
+    if any(each.word == _LACKED_MEMORY for each in audit.findings) and (why := lacks_memory(memory_mib)):
+        raise BoxFailed(f"the module was not audited: {why}")
 
 
 class Sealing:
@@ -78,6 +90,7 @@ class Sealing:
         sealable = self._sealable(compiled, reply.module, states=states)
         with tracing.step("farm.seal"):
             sealed = self._forked_or_boxed(sealable)
+        require_memory(sealed.audit, question.limits.memory_mib)
         candidate = compiled.candidate
         if candidate.keep is not None and sealed.module is not None:
             candidate.keep(sealed.module)

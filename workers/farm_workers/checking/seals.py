@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import BinaryIO
 from farm.documents import decoded
 from farm.judging.assurance import Assurance
 from farm.judging.audit import Audit
-from farm.judging.ending import lacks_thread
+from farm.judging.ending import says_nothing
 from farm.judging.report import Execution
 from farm.judging.tiers import Tier
 from farm.lean_text.header import header_end
@@ -209,9 +208,9 @@ class Seals:
                 texts = decoded(_Texts, facts).answers
                 return replace(_sealed(decoded(Audit, facts), written), texts=texts)
             _log.warning("A seal died: %s", run.stderr.decode(errors="replace")[-2000:].strip())
-        # A module can make the kernel's code crash by a signal; SIGKILL, failed exits and refused threads are
-        # the machine's.
-        if run.signal in (None, signal.SIGKILL) or lacks_thread(run.stderr.decode(errors="replace")):
+        # A module can make the kernel's code crash by a signal; signals from outside, failed exits and
+        # refused threads are the machine's.
+        if says_nothing(run):
             raise BoxFailed("seals were killed, or failed; the worker's log and the machine's say why")
         self._require_working(sealable)
         raise KernelLimit("depth" if asked else "audit_depth")

@@ -66,7 +66,7 @@ class Surroundings:
     `check_calls`, `seal_calls`, `native_calls` (of a seal that evaluates terms in forks of itself) and
     `image_calls` (of an image that reads a context) are filters, None on a machine whose calls are not known.
     `kept` are the image's own descriptors, which its library expects to stay open; `data_bytes` is the memory
-    that it has reserved.
+    that it has reserved, and `limits` are its own, which its forks inherit.
     """
 
     namespaces: bool
@@ -80,6 +80,7 @@ class Surroundings:
     image_calls: Filter | None
     kept: frozenset[int]
     data_bytes: int
+    limits: dict[int, int]
 
 
 def check_in(frontend: Frontend, place: Surroundings, files: Sequence[int]) -> int:
@@ -111,7 +112,7 @@ def confined(place: Surroundings, files: Sequence[int]) -> protocol.Asked | None
     It waits at the gate, then drops the image's rights and descriptors: only its own output is open when this
     returns.
     """
-    held = at_the_gate(files, protocol.CHECK, lambda: [_folder(place, files)])
+    held = at_the_gate(place, files, protocol.CHECK, lambda: [_folder(place, files)])
     if held is None:
         return None
     asked = _given_up(place, files, *held)
@@ -127,7 +128,7 @@ def confined_image(place: Surroundings, files: Sequence[int]) -> tuple[protocol.
     Return its request and its socket to the worker. It can kill its descendants, and set the limits of its
     forks: it has none of its own, and the worker watches it.
     """
-    held = at_the_gate(files, protocol.ON_CONTEXT, lambda: [_folder(place, files)])
+    held = at_the_gate(place, files, protocol.ON_CONTEXT, lambda: [_folder(place, files)])
     if held is None:
         return None
     asked = _given_up(place, files, *held, spared=files[protocol.IMAGE])
@@ -141,7 +142,7 @@ def image_on_module(
 
     Return the module, its socket to the worker and the table of dependencies.
     """
-    if at_the_gate(files, protocol.ON_MODULE, list) is None:
+    if at_the_gate(place, files, protocol.ON_MODULE, list) is None:
         return None
     launch.prctl(launch.PR_SET_CHILD_SUBREAPER, 1)  # adopts processes that outlive its seals
     module = bytes(_mapped(files[protocol.MODULE]))
@@ -155,17 +156,23 @@ def seal_in(
     frontend: Frontend, compiler: Compiler, kernel: Kernel, place: Surroundings, files: Sequence[int]
 ) -> int:
     """Do the work of one seal in this process, and print its answer as one JSON object."""
-    held = at_the_gate(files, protocol.SEAL, list)
+    held = at_the_gate(place, files, protocol.SEAL, list)
     return 1 if held is None else _seal(frontend, compiler, kernel, place, files)
 
 
-def at_the_gate(files: Sequence[int], what: bytes, made: Callable[[], list[int]]) -> list[int] | None:
+def at_the_gate(
+    place: Surroundings, files: Sequence[int], what: bytes, made: Callable[[], list[int]]
+) -> list[int] | None:
     """Join the fork's control group, send the descriptors of `made` to the worker, and wait for its go.
 
-    Return the descriptors of `made`; None if joining failed or the worker is gone.
+    Return the descriptors of `made`; None if joining failed, somebody lowered the image's limits, or the
+    worker is gone.
     """
     with socket_of(files[protocol.SOCKET]) as worker:
         try:
+            launch.require_limits(
+                place.limits
+            )  # otherwise they could end a check that exceeds none of its own
             _join(files[protocol.FIRST_DOOR[what] :])
             held = made()
         except OSError as error:

@@ -28,6 +28,8 @@ from farm_workers.seal.evaluation import Compiled, Value
 _MOST_BYTES = 64
 #: Written before a term is evaluated: what goes wrong earlier is not the term's fault.
 _BEGINS = b">"
+#: The signals that people, service managers and Linux send; a term's code may send none.
+_FROM_OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 
 
 class Compiler:
@@ -65,7 +67,7 @@ class Compiler:
             with open(reading, "rb") as pipe:  # noqa: PTH123
                 said = pipe.read(_MOST_BYTES)
             _, status = os.waitpid(pid, 0)
-            if said[:1] != _BEGINS or os.waitstatus_to_exitcode(status) == -signal.SIGKILL:
+            if said[:1] != _BEGINS or -os.waitstatus_to_exitcode(status) in _FROM_OUTSIDE:
                 raise ChildProcessError("a process that evaluates terms failed, or was killed from outside")
             return _value(said[1:], status)
 

@@ -72,7 +72,6 @@ class Fork(Measured):
         may read. Raises ImageGone and BoxFailed.
         """
         self._what, self._isolation = what, isolation
-        super().__init__(limits)
         self._handle: int | None = None
         self._said = b""
         self._is_over = False
@@ -82,7 +81,8 @@ class Fork(Measured):
         with contextlib.ExitStack() as undo:
             undo.callback(self._files.close)
             try:
-                self._start(send, {**request, **_bounds(limits, isolation)}, files, visible)
+                super().__init__(limits, is_grouped=isolation.groups is not None)
+                self._start(send, {**request, **_bounds(limits, self._tasks.most)}, files, visible)
             except OSError as error:
                 raise BoxFailed(f"{type(error).__name__}: {error}") from error
             undo.pop_all()
@@ -299,11 +299,11 @@ def _why(said: bytes) -> str:
     return f"a fork {said.decode(errors='replace')}"
 
 
-def _bounds(limits: Limits, isolation: Isolation) -> dict[str, int]:
+def _bounds(limits: Limits, tasks: int) -> dict[str, int]:
     """Return the limits for the kernel, a second line of defence behind the caller's watch."""
     endless = math.isinf(limits.cpu_seconds)
     return {
         "cpu_seconds": -1 if endless else math.ceil(limits.cpu_seconds) + 1,
         "memory_bytes": limits.memory_mib << 20,
-        "tasks": -1 if isolation.groups else procfs.most_tasks(),
+        "tasks": tasks,
     }

@@ -324,6 +324,7 @@ def place_of(worker: socket.socket, keepers: Keepers | None, *, user: int, where
         workshop=None,
         kept=_librarys_descriptors(own),
         data_bytes=_data_bytes(),
+        limits=launch.limits_now(),
     )
 
 
@@ -393,10 +394,14 @@ class ForkServer:
                     return
 
     def _order(self) -> bool:
-        """Take an order; False once the socket is closed."""
+        """Take an order; False once the socket is closed, or if somebody lowered this process's limits."""
         what, files, flags, _ = socket.recv_fds(self._worker, protocol.MOST_BYTES, protocol.MOST_FILES)
         if not what:
             return False
+        try:
+            launch.require_limits(self._place.limits)
+        except OSError:
+            return False  # its successor begins with the worker's limits
         try:
             _require_all(flags)
             self._fork(what, files)

@@ -17,6 +17,7 @@ from farm.log import logger
 from farm_workers import cache
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
+from farm_workers.box.refused import lacks_memory
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -206,7 +207,11 @@ class LeanRunner:
 
     def _tried(self, question: Question) -> Reply:
         with self.pool.working():
-            return self._first_reply(question)
+            reply = self._first_reply(question)
+        if ending(reply.report) is not Ending.OUT_OF_MEMORY:
+            return reply
+        lacked = lacks_memory(question.limits.memory_mib)
+        return replace(reply, report=replace(reply.report, run=replace(reply.report.run, lacked=lacked)))
 
     def _first_reply(self, question: Question) -> Reply:
         """Return the reply of the first way that has no doubts."""

@@ -51,7 +51,8 @@ def evaluated(
 ) -> list[ModuleFinding]:
     """Return the findings against axioms of a module, in an environment that has accepted its constants.
 
-    Raises LeanError if the kernel gives up on a term.
+    Raises LeanError if the kernel gives up on a term, and ChildProcessError if this machine cannot evaluate
+    any.
     """
     evaluation = _Evaluation(lean, environment, rebuilt.image, compiled)
     faults = ((name, evaluation.fault(rebuilt.constants[name])) for name in axioms)
@@ -98,6 +99,8 @@ class _Evaluation:
         parameters, type_ = word_at(header, 1), word_at(header, 2)
         term = word_at(word_at(type_, 0), 1)
         value = self._compiled(term)
+        if value is Value.ENDED and self._compiled(self._image.const(("Bool", "true"))) is not Value.TRUE:
+            raise ChildProcessError("processes that evaluate terms end, whatever the term is")
         if value is Value.NOT_COMPILED:
             return self._kernels(term, parameters)
         return {Value.TRUE: None, Value.FALSE: _FALSE, Value.ENDED: _ENDED, Value.TIME: _TIME}[value]

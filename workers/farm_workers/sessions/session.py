@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import signal
 import socket
 import sys
 import threading
@@ -128,9 +129,9 @@ class Session:
                 ours = self._begun(key, program, images, limits, cancelled)
                 try:
                     self.roots = self._opened(ours, program)
-                except _Killed:
+                except _Killed as killed:
                     if turn == _OPENINGS - 1:
-                        raise
+                        raise self._not_its_own_end() or killed from None
                     continue
                 undo.pop_all()
                 break
@@ -168,6 +169,13 @@ class Session:
         except NotWanted:
             raise BoxFailed("the worker ended while it opened a session") from None
         raise BoxFailed("an image exited, and so did its replacement")
+
+    def _not_its_own_end(self) -> BoxFailed | None:
+        """Return the failure of the farm that ended the first process, None if it may have ended itself."""
+        run = self._fork.ended()
+        if run.lacked is None and run.signal != signal.SIGKILL:
+            return None
+        return BoxFailed(f"no session could be opened: {run.lacked or 'its process was killed from outside'}")
 
     def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
         output = Output([self._fork.stdout, self._fork.stderr])

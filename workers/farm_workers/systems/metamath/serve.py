@@ -42,7 +42,7 @@ def main() -> NoReturn:
 
 def _work(database: Database, place: Surroundings, files: Sequence[int]) -> int:
     """Verify one proof in this process, which is to end: its answer is one JSON object on standard output."""
-    if at_the_gate(files, protocol.TASK, list) is None:
+    if at_the_gate(place, files, protocol.TASK, list) is None:
         return 1
     asked = cast("_Asked", read(files[protocol.REQUEST]))
     take_descriptors(files, place.kept)
