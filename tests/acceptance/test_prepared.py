@@ -18,7 +18,7 @@ from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.exploits.corpus import judged, read
+from farm_workers.exploits.corpus import judged, one_of_each, read
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Doubtful, Question, Reply
 
@@ -27,14 +27,11 @@ from farm.judging.ending import Ending, ending
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from tests.acceptance.test_ways import ENDLESS, FALSE, HEADER, PROGRAMS, TRICKY, TRUE, _limits
+from tests.acceptance.test_ways import ENDLESS, FALSE, HEADER, TEXTS, TRUE
 from tests.isolation_levels import groups
 from tests.processes import PATIENCE, Process, eventually, family
 from tests.toolchains import script, toolchain
 
-TEXTS = {f"{path.parent.name}/{path.stem}": (path.read_text(), _limits(path)) for path in PROGRAMS} | {
-    name: (text, Limits()) for name, text in TRICKY.items()
-}
 #: Refusals that are left to a fresh Lean all the same, and why.
 LEFT = {
     "heartbeats_of_instance_search/program": "heartbeats may run out where a fresh Lean's do not",
@@ -92,7 +89,14 @@ def ours() -> set[Process]:
 # The same answers.
 
 
-@pytest.mark.parametrize("name", TEXTS)
+#: A limit ends these, each of them once more when a fresh Lean judges them: below, one text has each limit.
+LIMITED = {name for name in TEXTS if name.startswith(("endless", "ever_more"))}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] if name in LIMITED else []) for name in TEXTS],
+)
 def test_a_prepared_lean_refuses_what_a_fresh_one_refuses_in_the_same_words(
     leans: LeanRunner, core: LeanEnvironment, name: str
 ) -> None:
@@ -441,7 +445,10 @@ def test_a_forged_error_harms_its_own_program_alone(make: Make, tmp_path: Path) 
     assert [each.text for each in report.answer.messages] == ["forged"]
 
 
-TRICKS = [case for case in read() if case.runs_code and not case.is_honest]
+#: One of each class of tricks that run code; limits are those of the kernel, whichever way Lean was run.
+TRICKS = one_of_each(
+    case for case in read() if case.runs_code and not case.is_honest and not case.kind.startswith("limits")
+)
 
 
 @pytest.mark.timeout(1800)
