@@ -311,6 +311,7 @@ def test_the_header_that_was_longest_not_asked_for_goes_first(
     assert images.pids()
 
 
+@pytest.mark.newcomer
 def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironment) -> None:
     program = HEADER + "theorem early : False := nothing\n" + ENDLESS.removeprefix(HEADER)
     for way in WAYS:
