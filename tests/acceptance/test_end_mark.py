@@ -172,3 +172,7 @@ def test_an_exit_is_no_end(
         assert (way, report.answer.messages) == (way, answer.messages)
         assert not report.answer.reached_end
         assert judge(report).reason is (Reason.ERROR if before else Reason.STOPPED_EARLY)
+
+
+def test_a_snapshot_is_asked_about_ends_that_exist() -> None:
+    assert UNFINISHED.keys() | FINISHED.keys() | OWN.keys() >= WITH_SNAPSHOT
