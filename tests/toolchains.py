@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -102,3 +102,15 @@ def script(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     path.chmod(0o755)
     return path
+
+
+def unforked(core: LeanEnvironment, folder: Path) -> LeanEnvironment:
+    """Return the environment as one whose Lean is a program of its own, which cannot be forked."""
+    dressed = toolchain(folder / "toolchain", core)
+    return replace(
+        core,
+        digest="unforked",
+        lean=(str(dressed.lean),),
+        visible=tuple(map(str, dressed.visible)),
+        checkers=(),
+    )

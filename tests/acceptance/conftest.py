@@ -15,12 +15,14 @@ import redis
 from farm_workers.box import isolation as isolations
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
+from farm_workers.lean.compile import LeanRunner
 from farm_workers.machine.environments import installed
 from sqlalchemy import Engine
 
 from farm.embedded import down
 from farm.store.transitions import Store
 from tests.commands import PROVED, Command, entry, write
+from tests.compiled_modules import CompiledModules
 from tests.farms import CORE, Quiet
 from tests.isolation_levels import Mark
 from tests.made_once import MadeOnce, copied
@@ -50,6 +52,23 @@ def checker(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFa
     """A checker for all tests that ask nothing special of one."""
     with Checker(isolation, home=tmp_path_factory.mktemp("checker"), concurrency=2) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def leans(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeanRunner]:
+    """A runner whose forks compile programs."""
+    home = tmp_path_factory.mktemp("leans")
+    found = LeanRunner(isolation, home=home, way="forked", most_images=2, snapshot_mib=100)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def compiled(
+    leans: LeanRunner, core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory
+) -> CompiledModules:
+    """How to get the compiled module of a text, which each test only reads."""
+    return CompiledModules(leans=leans, environment=core, folder=tmp_path_factory.mktemp("compiled"))
 
 
 @pytest.fixture

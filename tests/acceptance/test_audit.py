@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,40 +20,13 @@ from farm_workers.audit.names import dotted, parsed
 from farm_workers.audit.olean import MalformedOlean
 from farm_workers.environments.lean_environment import LeanEnvironment
 
-from tests.bench.checks.bare import launched
+from tests.compiled_modules import HEADER, CompiledModules, compiled_beside
 from tests.dependencies import packed, table_of
 from tests.statements import HONEST, NO_PROOFS, OPEN, PROVED
 
 WORKERS = Path(__file__).parents[2] / "workers"
 ON_PATH = f"import sys; sys.path.insert(0, {str(WORKERS)!r})"
-HEADER = "prelude\nimport Core\n"
-Compile = Callable[..., Path]
 Judge = Callable[..., Findings]
-
-
-@pytest.fixture(scope="module")
-def compile_(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compile a text to a module, always called `Program`: private names contain the module's."""
-
-    def compile_(text: str, *, header: str = HEADER, extra: str = "") -> Path:
-        folder = tmp_path_factory.mktemp("program")
-        source = folder / "Program.lean"
-        source.write_text(header + text)
-        words = launched([*core.lean, "-j1", "-o", str(source.with_suffix(".olean")), str(source)])
-        path = ":".join([*core.lean_path, *filter(None, [extra])])
-        said = subprocess.run(
-            words,
-            cwd=folder,
-            env={"PATH": os.defpath, "LEAN_PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert said.returncode == 0, said.stdout
-        return source.with_suffix(".olean")
-
-    return compile_
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +35,13 @@ def library(core: LeanEnvironment) -> Index:
 
 
 @pytest.fixture(scope="module")
-def judge(core: LeanEnvironment, compile_: Compile, library: Index) -> Judge:
+def judge(core: LeanEnvironment, compiled: CompiledModules, library: Index) -> Judge:
     """Compile two texts and audit the first by the second."""
     dependencies = table_of(core.lean_path).below
 
-    def judge(submission: str, challenge: str, target: str | None = "goal", **how: str) -> Findings:
-        with (
-            opened_module(compile_(submission, **how)) as ours,
-            opened_module(compile_(challenge)) as theirs,
-        ):
+    def judge(submission: str | Path, challenge: str, target: str | None = "goal") -> Findings:
+        module = compiled(submission) if isinstance(submission, str) else submission
+        with opened_module(module) as ours, opened_module(compiled(challenge)) as theirs:
             rules = Rules(
                 is_imported=library.names.__contains__,
                 is_imported_axiom=library.axioms.__contains__,
@@ -100,33 +70,35 @@ def test_what_is_no_proof_of_the_statement_is_found(
     assert found(judge(submission, challenge)) == expected
 
 
-def test_other_imports_are_found(judge: Judge, compile_: Compile) -> None:
-    other = compile_("theorem other : True := True.intro\n")
-    renamed = other.rename(other.with_name("Other.olean"))
-    header = "prelude\nimport Core\nimport Other\n"
-    findings = judge(PROVED, OPEN, header=header, extra=str(renamed.parent))
+def test_other_imports_are_found(judge: Judge, core: LeanEnvironment, tmp_path: Path) -> None:
+    compiled_beside(tmp_path / "Other.lean", f"{HEADER}theorem other : True := True.intro\n", core)
+    importing = f"{HEADER}import Other\n{PROVED}"
+    findings = judge(compiled_beside(tmp_path / "Program.lean", importing, core, tmp_path), OPEN)
     assert found(findings) == [("imports_differ", None)]
     assert findings.findings[0].sentence == (
         "The module imports Core, Other, the challenge Core; modifiers and order count."
     )
 
 
-def test_a_kernel_primitive_declared_again_is_found(judge: Judge) -> None:
+def test_a_kernel_primitive_declared_again_is_found(
+    judge: Judge, core: LeanEnvironment, tmp_path: Path
+) -> None:
     text = "axiom Nat : Type\naxiom True : Prop\naxiom True.intro : True\ntheorem goal : True := True.intro\n"
-    findings = judge(text, OPEN, header="prelude\n")
+    findings = judge(compiled_beside(tmp_path / "Program.lean", f"prelude\n{text}", core), OPEN)
     words = [word for word, _ in found(findings)]
     assert {"imports_differ", "kernel_primitive", "redeclared", "axiom", "statement_mismatch"} <= set(words)
 
 
-def test_another_toolchain_is_found(compile_: Compile) -> None:
-    ours, theirs = compile_(PROVED).read_bytes(), compile_(OPEN).read_bytes()
+def test_another_toolchain_is_found(compiled: CompiledModules) -> None:
+    ours, theirs = compiled(PROVED).read_bytes(), compiled(OPEN).read_bytes()
     theirs = theirs[:7] + b"4.34.0" + theirs[13:]
     with opened_module(ours) as submission, opened_module(theirs) as challenge:
         assert found(audit(submission, challenge, ("goal",))) == [("toolchain_differs", None)]
 
 
-def test_a_file_of_the_module_system_is_not_supported(compile_: Compile) -> None:
-    path = compile_("public theorem goal : ∀ (p : Prop), p → p := fun _ h => h\n", header="module\nprelude\n")
+def test_a_file_of_the_module_system_is_not_supported(core: LeanEnvironment, tmp_path: Path) -> None:
+    text = "module\nprelude\npublic theorem goal : ∀ (p : Prop), p → p := fun _ h => h\n"
+    path = compiled_beside(tmp_path / "Program.lean", text, core)
     parts = [path, *path.parent.glob("*.olean.*")]
     assert len(parts) == 3
     for part in parts:
@@ -134,8 +106,8 @@ def test_a_file_of_the_module_system_is_not_supported(compile_: Compile) -> None
             assert found(audit(module, None, ("goal",))) == [("unsupported", None)]
 
 
-def test_without_a_challenge_the_report_says_what_was_not_checked(compile_: Compile) -> None:
-    with opened_module(compile_(OPEN)) as module:
+def test_without_a_challenge_the_report_says_what_was_not_checked(compiled: CompiledModules) -> None:
+    with opened_module(compiled(OPEN)) as module:
         findings = audit(module, None, ("goal",))
         assert found(findings) == [("has_sorry", "goal")]
         assert len(findings.not_checked) == 4
@@ -170,8 +142,8 @@ private theorem secret : True := True.intro
 """
 
 
-def test_every_kind_of_constant_is_read(compile_: Compile) -> None:
-    with opened_module(compile_(KINDS)) as module:
+def test_every_kind_of_constant_is_read(compiled: CompiledModules) -> None:
+    with opened_module(compiled(KINDS)) as module:
 
         def facts(text: str) -> tuple[object, ...]:
             constant = module.constant(parsed(text))
@@ -185,7 +157,7 @@ def test_every_kind_of_constant_is_read(compile_: Compile) -> None:
         assert facts("T") == (ConstantKind.INDUCTIVE, Safety.SAFE, (1, 1, 0, True, True))
         assert facts("T.b") == (ConstantKind.CONSTRUCTOR, Safety.SAFE, (1, 1, 1))
         assert facts("T.rec") == (ConstantKind.RECURSOR, Safety.SAFE, (1, 1, 1, 2, False))
-        assert facts("_private.Program.0.secret") == (ConstantKind.THEOREM, Safety.SAFE, ())
+        assert facts("_private._stdin.0.secret") == (ConstantKind.THEOREM, Safety.SAFE, ())
         recursor, axiom = module.constant(parsed("T.rec")), module.constant(parsed("ax"))
         assert recursor is not None
         assert axiom is not None
@@ -193,9 +165,9 @@ def test_every_kind_of_constant_is_read(compile_: Compile) -> None:
         assert axiom.parameters == (("w",),)
 
 
-def test_a_constant_with_the_tag_of_another_kind_is_refused(compile_: Compile) -> None:
+def test_a_constant_with_the_tag_of_another_kind_is_refused(compiled: CompiledModules) -> None:
     """An axiom and a constant of quotients have the same fields: the tag alone tells them apart."""
-    original = compile_(KINDS + PROVED).read_bytes()
+    original = compiled(KINDS + PROVED).read_bytes()
     with opened_module(original) as module:
         assert found(audit(module, None, parsed("goal"))) == []
         tags = [place << 3 | 7 for place in module.names.values()]
@@ -232,22 +204,22 @@ def _run(*words: str | Path) -> tuple[int, dict[str, object]]:
 
 
 def test_the_process_answers_in_json_and_by_its_status(
-    core: LeanEnvironment, compile_: Compile, library: Index, tmp_path: Path
+    core: LeanEnvironment, compiled: CompiledModules, library: Index, tmp_path: Path
 ) -> None:
     for name, names in (("names", library.names), ("axioms", library.axioms)):
         (tmp_path / name).write_text("\n".join(sorted(map(dotted, names))), encoding="utf-8")
     (tmp_path / "table").write_bytes(packed(read(list(map(Path, core.lean_path)))))
     known = ("--imported", tmp_path / "names", "--imported-axioms", tmp_path / "axioms")
     known = (*known, "--dependencies", tmp_path / "table")
-    honest, open_ = compile_(PROVED), compile_(OPEN)
+    honest, open_ = compiled(PROVED), compiled(OPEN)
     status, said = _run(honest, "--challenge", open_, *known)
     assert (status, said["accepted"], said["target"], said["not_checked"]) == (0, True, "goal", [])
     status, said = _run(open_, "--challenge", open_, "--target", "goal", *known)
     assert (status, said["accepted"], said["axioms"]) == (1, False, ["sorryAx"])
     status, _ = _run(open_, "--challenge", open_, "--axioms", "sorryAx", *known)
     assert status == 0
-    parts = compile_("theorem part : True := sorry\n" + OPEN)
-    half = compile_("theorem part : True := sorry\n" + PROVED)
+    parts = compiled("theorem part : True := sorry\n" + OPEN)
+    half = compiled("theorem part : True := sorry\n" + PROVED)
     stated = (half, "--challenge", parts, "--target", "goal", *known)
     assert [_run(*stated)[0], _run(*stated, "--parts-from", "1:0")[0]] == [0, 1]
     (tmp_path / "torn").write_bytes(honest.read_bytes()[:2000])

@@ -24,9 +24,9 @@ from farm.judging.verdict import Verdict, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from farm.task import Task
-from tests.acceptance.test_trust import unforked
 from tests.commands import HEADER, Command
 from tests.processes import CODE, PATIENCE
+from tests.toolchains import unforked
 from tests.trainer_service import Served, service
 
 #: True of every number, so that proofs of wrong answers are proofs.

@@ -18,7 +18,7 @@ from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.exploits.corpus import judged, read
+from farm_workers.exploits.corpus import Case, judged, one_of_each, read
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Doubtful, Question, Reply
 
@@ -27,14 +27,11 @@ from farm.judging.ending import Ending, ending
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from tests.acceptance.test_ways import ENDLESS, FALSE, HEADER, PROGRAMS, TRICKY, TRUE, _limits
+from tests.acceptance.test_ways import ENDLESS, FALSE, HEADER, TEXTS, TRUE
 from tests.isolation_levels import groups
 from tests.processes import PATIENCE, Process, eventually, family
 from tests.toolchains import script, toolchain
 
-TEXTS = {f"{path.parent.name}/{path.stem}": (path.read_text(), _limits(path)) for path in PROGRAMS} | {
-    name: (text, Limits()) for name, text in TRICKY.items()
-}
 #: Refusals that are left to a fresh Lean all the same, and why.
 LEFT = {
     "heartbeats_of_instance_search/program": "heartbeats may run out where a fresh Lean's do not",
@@ -92,7 +89,19 @@ def ours() -> set[Process]:
 # The same answers.
 
 
-@pytest.mark.parametrize("name", TEXTS)
+#: Left to the long run: a limit ends these, and below, one text has each limit; or Lean accepts them, and two
+#: such are enough here.
+LONG = {
+    name
+    for name in TEXTS
+    if name.startswith(("endless", "ever_more", "core/")) and name not in ("core/messages", "core/syntax")
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in TEXTS],
+)
 def test_a_prepared_lean_refuses_what_a_fresh_one_refuses_in_the_same_words(
     leans: LeanRunner, core: LeanEnvironment, name: str
 ) -> None:
@@ -442,13 +451,22 @@ def test_a_forged_error_harms_its_own_program_alone(make: Make, tmp_path: Path) 
 
 
 TRICKS = [case for case in read() if case.runs_code and not case.is_honest]
+#: The limits are left out: they are those of the kernel, whichever way Lean was run.
+FEW = one_of_each(case for case in TRICKS if not case.kind.startswith("limits"))
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "tricks",
+    [
+        pytest.param(FEW, id="one of each class"),
+        pytest.param(TRICKS, id="all", marks=pytest.mark.long),
+    ],
+)
 def test_no_trick_that_runs_code_proves_its_statement(
-    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
+    isolation: Isolation, core: LeanEnvironment, tmp_path: Path, tricks: list[Case]
 ) -> None:
     with Checker(isolation, home=tmp_path, way="prepared", concurrency=2) as checker:
         checker.prewarm(replace(core, headers=(HEADER,)))
-        for case in TRICKS:
+        for case in tricks:
             assert judged(checker, core, case, Tier.KERNEL).verdict.outcome is not Outcome.PROVED, case.name

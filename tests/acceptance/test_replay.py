@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,10 +18,8 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.replay import FOLDERS, command
 
 from farm.limits import Limits
-from tests.bench.checks.bare import launched
+from tests.compiled_modules import CompiledModules, compiled_beside
 
-HEADER = "prelude\nimport Core\n"
-Compile = Callable[..., Path]
 Replay = Callable[..., subprocess.CompletedProcess[str]]
 #: What begins a program that changes the replay before it runs.
 OURS = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / 'workers')!r}); "
@@ -47,28 +44,6 @@ HONEST = {
     "literals": 'theorem t : 2 + 3 = 5 := rfl\ndef text : String := "text"\n'
     "def big : Nat := 340282366920938463463374607431768211456\n",
 }
-
-
-@pytest.fixture(scope="module")
-def compile_(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compile a text to a module."""
-
-    def compile_(text: str, header: str = HEADER) -> Path:
-        source = tmp_path_factory.mktemp("program") / "Program.lean"
-        source.write_text(header + text)
-        said = subprocess.run(
-            launched([*core.lean, "-j1", "-o", str(source.with_suffix(".olean")), str(source)]),
-            cwd=source.parent,
-            env={"PATH": os.defpath, "LEAN_PATH": ":".join(core.lean_path)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert said.returncode == 0, said.stdout
-        return source.with_suffix(".olean")
-
-    return compile_
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +108,8 @@ def failed(said: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.parametrize("text", HONEST.values(), ids=HONEST)
-def test_an_honest_module_is_accepted(text: str, compile_: Compile, replay: Replay) -> None:
-    module = compile_(text)
+def test_an_honest_module_is_accepted(text: str, compiled: CompiledModules, replay: Replay) -> None:
+    module = compiled(text)
     with opened_module(module) as opened:
         number = len(opened.names)
     facts = accepted(replay(module))
@@ -142,12 +117,12 @@ def test_an_honest_module_is_accepted(text: str, compile_: Compile, replay: Repl
     assert facts["constants"]
 
 
-def test_a_module_without_constants_is_accepted(compile_: Compile, replay: Replay) -> None:
-    assert accepted(replay(compile_(""))) == {"accepted": True, "constants": 0}
+def test_a_module_without_constants_is_accepted(compiled: CompiledModules, replay: Replay) -> None:
+    assert accepted(replay(compiled(""))) == {"accepted": True, "constants": 0}
 
 
-def test_what_is_unsafe_is_named(compile_: Compile, replay: Replay) -> None:
-    module = compile_("unsafe def Loop.endless (n : Nat) : Nat := endless n\ntheorem t : 1 = 1 := rfl\n")
+def test_what_is_unsafe_is_named(compiled: CompiledModules, replay: Replay) -> None:
+    module = compiled("unsafe def Loop.endless (n : Nat) : Nat := endless n\ntheorem t : 1 = 1 := rfl\n")
     assert accepted(replay(module)) == {"accepted": True, "constants": 1, "skipped": ["Loop.endless"]}
 
 
@@ -159,9 +134,9 @@ def test_the_core_library_is_accepted(core: LeanEnvironment, replay: Replay) -> 
 
 
 def test_a_box_that_shows_nothing_else_is_enough(
-    compile_: Compile, core: LeanEnvironment, isolation: Isolation
+    compiled: CompiledModules, core: LeanEnvironment, isolation: Isolation
 ) -> None:
-    module = compile_(HONEST["private"])
+    module = compiled(HONEST["private"])
     run = box.run(
         command(python(), Path(core.lean[0]), core.lean_path, module),
         isolation=isolation,
@@ -176,15 +151,15 @@ def test_a_box_that_shows_nothing_else_is_enough(
 # What the kernel refuses.
 
 
-def test_what_lean_was_told_not_to_check_is_refused(compile_: Compile, replay: Replay) -> None:
-    module = compile_("set_option debug.skipKernelTC true\ntheorem bad : 1 = 2 := by decide +kernel\n")
+def test_what_lean_was_told_not_to_check_is_refused(compiled: CompiledModules, replay: Replay) -> None:
+    module = compiled("set_option debug.skipKernelTC true\ntheorem bad : 1 = 2 := by decide +kernel\n")
     assert "(kernel) application type mismatch" in refused(replay(module))
 
 
 def test_the_proof_of_another_theorem_is_refused(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
-    module = compile_("theorem good : 1 = 1 := rfl\ntheorem wrong : 2 = 2 := rfl\n")
+    module = compiled("theorem good : 1 = 1 := rfl\ntheorem wrong : 2 = 2 := rfl\n")
     accepted(replay(module))
 
     def change(module: Module) -> Iterator[Change]:
@@ -198,9 +173,9 @@ def test_the_proof_of_another_theorem_is_refused(
 
 
 def test_another_statement_for_a_proof_is_refused(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
-    module = compile_("axiom wish : 1 = 2\ntheorem wrong : 2 = 2 := rfl\n")
+    module = compiled("axiom wish : 1 = 2\ntheorem wrong : 2 = 2 := rfl\n")
 
     def change(module: Module) -> Iterator[Change]:
         olean = module.olean
@@ -211,9 +186,9 @@ def test_another_statement_for_a_proof_is_refused(
 
 
 def test_what_a_safe_constant_needs_is_not_passed_over(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
-    module = compile_("def one : Nat := 1\ntheorem t : one = one := rfl\n")
+    module = compiled("def one : Nat := 1\ntheorem t : one = one := rfl\n")
 
     def change(module: Module) -> Iterator[Change]:
         place = value_of(module, "one") + 1 + 4
@@ -236,29 +211,29 @@ INDUCTIVE = "inductive Two : Type where | one : Nat → Two | two : Two\n"
     ids=["constructor", "recursor", "inductive type"],
 )
 def test_a_wrong_number_is_refused(
-    name: str, field: int, what: str, compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    name: str, field: int, what: str, compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     def change(module: Module) -> Iterator[Change]:
         place = value_of(module, name) + 1 + field
         yield place, module.olean.words[place] + 2  # one more
 
-    assert refused(replay(changed(compile_(INDUCTIVE), change))) == what
+    assert refused(replay(changed(compiled(INDUCTIVE), change))) == what
 
 
 def test_two_constants_of_one_name_are_refused(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     def change(module: Module) -> Iterator[Change]:
         first, second = module.olean.array(module.olean.object(module.olean.root, 1), "names")
         yield second, module.olean.words[first]
 
-    module = changed(compile_("theorem a : 1 = 1 := rfl\ntheorem b : 2 = 2 := rfl\n"), change)
+    module = changed(compiled("theorem a : 1 = 1 := rfl\ntheorem b : 2 = 2 := rfl\n"), change)
     assert refused(replay(module)) == "two constants have the same name"
 
 
 @pytest.mark.parametrize("shift", [0, 40, 44], ids=["hash", "a flag", "loose variables"])
 def test_a_forged_cached_word_is_refused(
-    shift: int, compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    shift: int, compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     """The kernel alone would believe it: it looks for no open variable where there is said to be none."""
 
@@ -267,7 +242,7 @@ def test_a_forged_cached_word_is_refused(
         place = proof + 4  # behind the name, the type and the body of a function
         yield place, module.olean.words[place] ^ 1 << shift
 
-    said = refused(replay(changed(compile_("theorem t : 1 = 1 → 1 = 1 := fun h => h\n"), change)))
+    said = refused(replay(changed(compiled("theorem t : 1 = 1 → 1 = 1 := fun h => h\n"), change)))
     assert said == "t: an object's cached hash or flags differ from those that Lean computes"
 
 
@@ -282,7 +257,7 @@ UNEXAMINED = "import farm_workers.replay.cached as cached; cached.Cached.examine
 
 
 def test_a_forged_flag_that_breaks_the_kernel_is_refused(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     """All universes go into `Type` and back; the kernel alone believes that `Sort v` has no parameter."""
 
@@ -295,48 +270,49 @@ def test_a_forged_flag_that_breaks_the_kernel_is_refused(
         sort = olean.object(value_of(module, "c"), 1)
         yield sort + 2, olean.words[sort + 2] & ~HAS_PARAMETERS
 
-    module = changed(compile_(COLLAPSE), change)
+    module = changed(compiled(COLLAPSE), change)
     assert refused(replay(module)).startswith("c: an object's cached hash or flags")
     accepted(replay(module, first=OURS + UNEXAMINED))
 
 
 def test_a_forged_hash_of_a_name_is_refused(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     def change(module: Module) -> Iterator[Change]:
         olean = module.olean
         place = olean.object(olean.object(value_of(module, "t"), 0), 0) + 3
         yield place, olean.words[place] ^ 1
 
-    said = refused(replay(changed(compile_(HONEST["theorem"]), change)))
+    said = refused(replay(changed(compiled(HONEST["theorem"]), change)))
     assert "cached hash" in said
 
 
 def test_a_constant_of_no_kind_is_refused(
-    compile_: Compile, replay: Replay, changed: Callable[..., Path]
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
 ) -> None:
     def change(module: Module) -> Iterator[Change]:
         place = module.names[parsed("t")]
         yield place, module.olean.words[place] | 8 << 56
 
-    said = refused(replay(changed(compile_(HONEST["theorem"]), change)))
+    said = refused(replay(changed(compiled(HONEST["theorem"]), change)))
     assert said == "a constant of an unknown kind"
 
 
 # What is no answer.
 
 
-def test_nothing_but_unsafe_constants_is_no_answer(compile_: Compile, replay: Replay) -> None:
-    module = compile_("unsafe def endless (n : Nat) : Nat := endless n\n")
+def test_nothing_but_unsafe_constants_is_no_answer(compiled: CompiledModules, replay: Replay) -> None:
+    module = compiled("unsafe def endless (n : Nat) : Nat := endless n\n")
     assert "nothing was replayed" in failed(replay(module))
 
 
-def test_a_part_of_a_module_is_no_answer(compile_: Compile, replay: Replay) -> None:
-    assert "module system" in failed(replay(compile_("", header="module\nprelude\n")))
+def test_a_part_of_a_module_is_no_answer(replay: Replay, core: LeanEnvironment, tmp_path: Path) -> None:
+    part = compiled_beside(tmp_path / "Program.lean", "module\nprelude\n", core)
+    assert "module system" in failed(replay(part))
 
 
-def test_a_missing_import_is_no_answer(compile_: Compile, replay: Replay, tmp_path: Path) -> None:
-    assert "Core" in failed(replay(compile_(HONEST["theorem"]), path=(str(tmp_path),)))
+def test_a_missing_import_is_no_answer(compiled: CompiledModules, replay: Replay, tmp_path: Path) -> None:
+    assert "Core" in failed(replay(compiled(HONEST["theorem"]), path=(str(tmp_path),)))
 
 
 def test_a_missing_module_is_no_answer(replay: Replay, tmp_path: Path) -> None:
@@ -348,30 +324,34 @@ def test_another_file_is_no_answer(replay: Replay) -> None:
 
 
 def test_a_library_without_lean_is_no_answer(
-    compile_: Compile, replay: Replay, core: LeanEnvironment
+    compiled: CompiledModules, replay: Replay, core: LeanEnvironment
 ) -> None:
-    module = compile_(HONEST["theorem"])
+    module = compiled(HONEST["theorem"])
     other = Path(core.lean[0]).with_name("libInit_shared.so")
     assert "lean_initialize" in failed(replay(module, library=str(other)))
     assert "missing.so" in failed(replay(module, library="missing.so"))
 
 
-def test_a_release_that_is_not_described_is_no_answer(compile_: Compile, replay: Replay) -> None:
-    module = compile_(HONEST["theorem"])
+def test_a_release_that_is_not_described_is_no_answer(compiled: CompiledModules, replay: Replay) -> None:
+    module = compiled(HONEST["theorem"])
     none = "import farm_workers.binding.description as of; of.FOLDER = of.FOLDER / 'none'; "
     assert "no description of Lean 4.35" in failed(replay(module, first=OURS + none))
 
 
-def test_a_crash_is_no_answer(compile_: Compile, replay: Replay, changed: Callable[..., Path]) -> None:
+def test_a_crash_is_no_answer(
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
+) -> None:
     def change(module: Module) -> Iterator[Change]:
         yield value_of(module, "t") + 2, 1 << 46
 
-    said = replay(changed(compile_(HONEST["theorem"]), change))
+    said = replay(changed(compiled(HONEST["theorem"]), change))
     assert said.returncode < 0
     assert said.stdout == ""
 
 
-def test_a_panic_is_no_answer(compile_: Compile, replay: Replay, changed: Callable[..., Path]) -> None:
+def test_a_panic_is_no_answer(
+    compiled: CompiledModules, replay: Replay, changed: Callable[..., Path]
+) -> None:
     """A theorem among the inductive types of a family: Lean would go on with a constant of no meaning."""
 
     def change(module: Module) -> Iterator[Change]:
@@ -379,7 +359,7 @@ def test_a_panic_is_no_answer(compile_: Compile, replay: Replay, changed: Callab
         family = olean.object(value_of(module, "Two"), 3)
         yield family + 1, olean.words[olean.object(value_of(module, "t"), 0) + 1]
 
-    said = replay(changed(compile_(INDUCTIVE + HONEST["theorem"]), change))
+    said = replay(changed(compiled(INDUCTIVE + HONEST["theorem"]), change))
     assert said.returncode < 0
     assert said.stdout == ""
     assert "PANIC" in said.stderr

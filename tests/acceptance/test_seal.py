@@ -30,14 +30,13 @@ from farm.judging.job import Check
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from tests.bench.checks.bare import launched
+from tests.compiled_modules import HEADER, CompiledModules, compiled_beside
 from tests.descriptions import with_older_kernel
 from tests.oleans import Writer, box
 from tests.processes import PATIENCE, family
 from tests.sealing import Image, Sealed
 from tests.statements import HONEST, NO_PROOFS, OPEN, PROVED
 
-HEADER = "prelude\nimport Core\n"
 #: What the core library does not have: the tactic, and what believed the compiler before it left axioms.
 NATIVE = """prelude
 import Core
@@ -85,57 +84,35 @@ unsafe def hazard : Bool := true
 def writes (file : String) (now : Nat) : Bool :=
   match IO.FS.writeFile file "t" now with | .ok _ => true | .error _ => false
 """
-Compile = Callable[..., Path]
 Seal = Callable[..., Sealed]
 
 
 @pytest.fixture(scope="module")
-def native(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a module `Native`, which the tests import as a header that has more than the core.
+def native(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
+    """The environment with a module `Native`, which tests import as a header that has more than the core.
 
     It imports a module with the name of Lean's own, without which no term is compiled.
     """
     folder = tmp_path_factory.mktemp("native")
     folder.chmod(0o755)  # the process that reads modules as data is another user's
-    path = (*core.lean_path, str(folder))
     (folder / "Init").mkdir()
-    _compiled(core, folder / "Init" / "Prelude.lean", HEADER, path)
-    _compiled(
-        core, folder / "Native.lean", NATIVE.replace("import Core", "import Core\nimport Init.Prelude"), path
-    )
-    return folder
+    compiled_beside(folder / "Init" / "Prelude.lean", HEADER, core, folder)
+    with_prelude = NATIVE.replace("import Core", "import Core\nimport Init.Prelude")
+    compiled_beside(folder / "Native.lean", with_prelude, core, folder)
+    path = (*core.lean_path, str(folder))
+    return replace(core, digest="native", lean_path=path, visible=(*core.visible, str(folder)), header=MORE)
 
 
 @pytest.fixture(scope="module")
-def compile_(core: LeanEnvironment, native: Path, tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compile a text to a module, always called `Program`: private names contain the module's."""
-
-    def compile_(text: str, header: str = HEADER) -> Path:
-        source = tmp_path_factory.mktemp("program") / "Program.lean"
-        return _compiled(core, source, header + text, (*core.lean_path, str(native)))
-
-    return compile_
-
-
-def _compiled(core: LeanEnvironment, source: Path, text: str, path: tuple[str, ...]) -> Path:
-    source.write_text(text)
-    said = subprocess.run(
-        launched([*core.lean, "-j1", "-o", str(source.with_suffix(".olean")), str(source)]),
-        cwd=source.parent,
-        env={"PATH": os.defpath, "LEAN_PATH": ":".join(path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert said.returncode == 0, said.stdout
-    return source.with_suffix(".olean")
+def compiled_native(compiled: CompiledModules, native: LeanEnvironment) -> CompiledModules:
+    """How to get the compiled module of a text that may import `Native`."""
+    return replace(compiled, environment=native)
 
 
 @pytest.fixture(scope="module", params=["newest", "older"])
 def image(
     core: LeanEnvironment,
-    compile_: Compile,
+    compiled: CompiledModules,
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Image]:
@@ -143,25 +120,25 @@ def image(
     older = tmp_path_factory.mktemp("older") / "description.json"
     older.write_text(encoded(with_older_kernel(shipped(4, 35))))
     description = older if request.param == "older" else None
-    found = Image(core.lean[0], core.lean_path, compile_(""), description)
+    found = Image(core.lean[0], core.lean_path, compiled(""), description)
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def native_image(core: LeanEnvironment, compile_: Compile, native: Path) -> Iterator[Image]:
+def native_image(native: LeanEnvironment, compiled_native: CompiledModules) -> Iterator[Image]:
     """An image that has imported `Native`."""
-    found = Image(core.lean[0], (*core.lean_path, str(native)), compile_("", MORE))
+    found = Image(native.lean[0], native.lean_path, compiled_native("", MORE))
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def seal(image: Image, compile_: Compile) -> Seal:
+def seal(image: Image, compiled: CompiledModules) -> Seal:
     """Compile a submission and its challenge and seal the first."""
 
     def seal(submission: str, challenge: str | None = None, **order: object) -> Sealed:
-        return image.seal(compile_(submission), challenge and compile_(challenge), **order)
+        return image.seal(compiled(submission), challenge and compiled(challenge), **order)
 
     return seal
 
@@ -170,12 +147,12 @@ MORE = "prelude\nimport Native\n"
 
 
 @pytest.fixture(scope="module")
-def seal_native(native_image: Image, compile_: Compile) -> Seal:
+def seal_native(native_image: Image, compiled_native: CompiledModules) -> Seal:
     """Compile and seal as `seal` does, on top of `Native`."""
 
     def seal(submission: str, challenge: str | None = None, **order: object) -> Sealed:
-        stated = challenge and compile_(challenge, MORE)
-        return native_image.seal(compile_(submission, MORE), stated, **order)
+        stated = challenge and compiled_native(challenge, MORE)
+        return native_image.seal(compiled_native(submission, MORE), stated, **order)
 
     return seal
 
@@ -189,13 +166,13 @@ def test_an_honest_proof_is_accepted(seal: Seal, challenge: str, submission: str
 
 
 def test_a_module_without_the_mark_of_the_module_system_is_sealed_and_audited(
-    image: Image, compile_: Compile, tmp_path: Path
+    image: Image, compiled: CompiledModules, tmp_path: Path
 ) -> None:
     """Releases before the module system write such modules; the root is a file's last object."""
     challenge, submission = HONEST[0]
     files = []
     for number, text in enumerate((submission, challenge)):
-        content = bytearray(compile_(text).read_bytes()[:-8])
+        content = bytearray(compiled(text).read_bytes()[:-8])
         root = len(content) - 48
         assert int.from_bytes(content[root : root + 8], "little") == MODULE
         content[root : root + 8] = OLDER_MODULE.to_bytes(8, "little")
@@ -235,18 +212,24 @@ def test_what_lean_was_told_not_to_check_is_refused_by_the_kernel(seal: Seal) ->
 # Native
 DECIDED = "theorem goal : 10 = 10 := by native_decide\n"
 ASKED = "theorem goal : 10 = 10 := sorry\n"
+#: The axiom as the command `lean` names it, and as a fork of an image does.
 AXIOM = "goal._native.native_decide.ax_1_1"
+AXIOM_OF_A_FORK = "goal._native.native_decide.ax_1"
 
 
 def test_native_decide_is_found(seal_native: Seal) -> None:
     sealed = seal_native(DECIDED, ASKED)
-    assert sealed.words == [("native_decide", AXIOM)]
+    assert sealed.words == [("native_decide", AXIOM_OF_A_FORK)]
 
 
-def test_native_decide_can_be_allowed_and_is_named(seal_native: Seal) -> None:
-    sealed = seal_native(DECIDED, ASKED, native=True)
-    assert sealed.words == []
-    assert (sealed["trusts"], sealed["axioms"]) == (["the compiler"], [AXIOM])
+def test_native_decide_can_be_allowed_and_is_named(
+    native_image: Image, compiled_native: CompiledModules, tmp_path: Path
+) -> None:
+    fresh = compiled_beside(tmp_path / "Program.lean", MORE + DECIDED, compiled_native.environment)
+    for module, axiom in ((fresh, AXIOM), (compiled_native(DECIDED, MORE), AXIOM_OF_A_FORK)):
+        sealed = native_image.seal(module, compiled_native(ASKED, MORE), native=True)
+        assert sealed.words == []
+        assert (sealed["trusts"], sealed["axioms"]) == (["the compiler"], [axiom])
 
 
 #: The kernel would run `reflected` for the proof that is left out here.
@@ -361,7 +344,7 @@ DECIDED_TOO = {
 @pytest.mark.parametrize("text", DECIDED_TOO.values(), ids=DECIDED_TOO.keys())
 def test_an_honest_decision_stays_proved(seal_native: Seal, text: str) -> None:
     sealed = seal_native(text, text.replace("by native_decide", "sorry"), native=True)
-    assert (sealed.words, sealed["trusts"], sealed["axioms"]) == ([], ["the compiler"], [AXIOM])
+    assert (sealed.words, sealed["trusts"], sealed["axioms"]) == ([], ["the compiler"], [AXIOM_OF_A_FORK])
 
 
 def _resting_on(term: str) -> str:
@@ -374,12 +357,8 @@ ABOUT_TEN = "theorem goal : 10 = 10"
 
 
 @pytest.fixture(scope="module")
-def check_native(checker: Checker, core: LeanEnvironment, native: Path) -> CheckNative:
+def check_native(checker: Checker, native: LeanEnvironment) -> CheckNative:
     """Check a program whose header imports `Native`; `{}` in it stands for the statement."""
-    path = (*core.lean_path, str(native))
-    environment = replace(
-        core, digest="native", lean_path=path, visible=(*core.visible, str(native)), header=MORE
-    )
 
     def check(statement: str, program: str, limits: Limits | None = None) -> Report:
         asked = Check(
@@ -388,7 +367,7 @@ def check_native(checker: Checker, core: LeanEnvironment, native: Path) -> Check
             assurance=Assurance(native=True),
             **({"limits": limits} if limits else {}),
         )
-        return checker.check(asked, environment, way="forked")
+        return checker.check(asked, native, way="forked")
 
     return check
 
@@ -693,15 +672,17 @@ def test_an_imported_axiom_is_found(seal_native: Seal) -> None:
     assert seal_native("theorem goal : 10 = 10 := cheat.elim\n", ASKED, axioms=["cheat"]).words == []
 
 
-def test_other_imports_than_the_challenges_are_found(native_image: Image, compile_: Compile) -> None:
-    sealed = native_image.seal(compile_(PROVED, MORE), compile_(OPEN))
+def test_other_imports_than_the_challenges_are_found(
+    native_image: Image, compiled_native: CompiledModules
+) -> None:
+    sealed = native_image.seal(compiled_native(PROVED, MORE), compiled_native(OPEN))
     assert sealed.words == [("imports_differ", None)]
 
 
-def test_a_name_of_an_import_cannot_be_declared_again(native_image: Image, compile_: Compile) -> None:
+def test_a_name_of_an_import_cannot_be_declared_again(native_image: Image, compiled: CompiledModules) -> None:
     """The module was compiled without the import that has the name."""
     text = "axiom cheat : 1 = 2\ntheorem goal : 10 = 10 := (fun _ => rfl) cheat\n"
-    sealed = native_image.seal(compile_(text), compile_(ASKED), axioms=["cheat"])
+    sealed = native_image.seal(compiled(text), compiled(ASKED), axioms=["cheat"])
     assert ("redeclared", "cheat") in sealed.words
 
 
@@ -767,11 +748,11 @@ theorem goal (n : Nat) : n = n := (fun _ => rfl) lemma
 
 
 def test_the_sealed_module_holds_the_same_constants_and_nothing_else(
-    seal: Seal, compile_: Compile, tmp_path: Path
+    seal: Seal, compiled: CompiledModules, tmp_path: Path
 ) -> None:
     sealed = seal(RICH, OPEN, into=str(tmp_path / "Sealed.olean"))
     assert sealed.words == []
-    with opened_module(compile_(RICH)) as ours, opened_module(tmp_path / "Sealed.olean") as made:
+    with opened_module(compiled(RICH)) as ours, opened_module(tmp_path / "Sealed.olean") as made:
         assert made.imports == ours.imports
         assert dict(made.extensions()) == {}
         left_out = [dotted(name) for name in ours.names.keys() - made.names.keys()]
@@ -807,10 +788,10 @@ def test_the_sealed_module_can_be_given_to_another_kernel(
 
 
 def test_the_sealed_module_is_the_same_from_every_image(
-    seal: Seal, core: LeanEnvironment, compile_: Compile
+    seal: Seal, core: LeanEnvironment, compiled: CompiledModules
 ) -> None:
-    module, challenge = compile_(RICH), compile_(OPEN)
-    other = Image(core.lean[0], core.lean_path, compile_(""))
+    module, challenge = compiled(RICH), compiled(OPEN)
+    other = Image(core.lean[0], core.lean_path, compiled(""))
     assert other.seal(module, challenge)["sealed_sha256"] == seal(RICH, OPEN)["sealed_sha256"]
     other.close()
 
@@ -847,11 +828,11 @@ Change = Callable[[Module], Iterator[tuple[int, int]]]
 
 
 @pytest.fixture
-def changed(compile_: Compile, tmp_path: Path) -> Callable[[str, Change], Path]:
+def changed(compiled: CompiledModules, tmp_path: Path) -> Callable[[str, Change], Path]:
     """Compile a text and change words of the module."""
 
     def changed(text: str, change: Change) -> Path:
-        data = bytearray(compile_(text).read_bytes())
+        data = bytearray(compiled(text).read_bytes())
         with opened_module(bytes(data)) as module:
             for place, word in list(change(module)):
                 data[place << 3 : (place << 3) + 8] = word.to_bytes(8, "little")
@@ -867,13 +848,13 @@ def _value(module: Module, name: str) -> int:
 
 @pytest.mark.parametrize("shift", [0, 40, 44], ids=["hash", "a flag", "loose variables"])
 def test_a_forged_word_of_a_term_makes_no_difference(
-    shift: int, seal: Seal, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    shift: int, seal: Seal, image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     def change(module: Module) -> Iterator[tuple[int, int]]:
         place = module.olean.object(_value(module, "help"), 1) + 4  # behind name, type and body of a function
         yield place, module.olean.words[place] ^ 1 << shift
 
-    sealed = image.seal(changed(HELPED, change), compile_(OPEN))
+    sealed = image.seal(changed(HELPED, change), compiled(OPEN))
     honest = seal(HELPED, OPEN)
     assert sealed.words == []
     assert sealed["sealed_sha256"] == honest["sealed_sha256"]
@@ -881,18 +862,18 @@ def test_a_forged_word_of_a_term_makes_no_difference(
 
 
 def test_a_forged_hash_of_a_name_makes_no_difference(
-    seal: Seal, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    seal: Seal, image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     def change(module: Module) -> Iterator[tuple[int, int]]:
         place = module.olean.object(module.olean.object(_value(module, "help"), 0), 0) + 3
         yield place, module.olean.words[place] ^ 1
 
-    sealed = image.seal(changed(HELPED, change), compile_(OPEN))
+    sealed = image.seal(changed(HELPED, change), compiled(OPEN))
     assert (sealed.words, sealed["sealed_sha256"]) == ([], seal(HELPED, OPEN)["sealed_sha256"])
 
 
 def test_a_forged_flag_that_breaks_a_kernel_does_not_reach_it(
-    seal: Seal, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    seal: Seal, image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     """A kernel that believed that there is no parameter in `Sort v` would take all universes for one."""
     text = "def c.{v} : Sort (v + 1) := Sort v\n" + PROVED
@@ -901,7 +882,7 @@ def test_a_forged_flag_that_breaks_a_kernel_does_not_reach_it(
         sort = module.olean.object(_value(module, "c"), 1)
         yield sort + 2, module.olean.words[sort + 2] & ~(1 << 43)
 
-    sealed = image.seal(changed(text, change), compile_(OPEN))
+    sealed = image.seal(changed(text, change), compiled(OPEN))
     assert (sealed.words, sealed["sealed_sha256"]) == ([], seal(text, OPEN)["sealed_sha256"])
 
 
@@ -912,7 +893,7 @@ ALIVE = {"closure": 245, "thunk": 251, "task": 252, "reference": 253, "external"
 @pytest.mark.parametrize("tag", ALIVE.values(), ids=ALIVE)
 @pytest.mark.parametrize("part", ["term", "name", "string", "list", "constant"])
 def test_an_object_that_is_no_data_is_refused(
-    tag: int, part: str, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    tag: int, part: str, image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     def change(module: Module) -> Iterator[tuple[int, int]]:
         olean, value = module.olean, _value(module, "help")
@@ -926,7 +907,7 @@ def test_an_object_that_is_no_data_is_refused(
         }
         yield places[part], olean.words[places[part]] & ~(0xFF << 56) | tag << 56
 
-    sealed = image.seal(changed(HELPED, change), compile_(OPEN))
+    sealed = image.seal(changed(HELPED, change), compiled(OPEN))
     assert (sealed["accepted"], sealed.words) == (False, [("malformed_olean", None)])
 
 
@@ -936,18 +917,18 @@ def test_an_object_that_is_no_data_is_refused(
     ids=["constructor", "recursor", "inductive type"],
 )
 def test_a_wrong_number_is_refused(
-    name: str, field: int, image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    name: str, field: int, image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     def change(module: Module) -> Iterator[tuple[int, int]]:
         place = _value(module, name) + 1 + field
         yield place, module.olean.words[place] + 2  # one more
 
     text = "inductive Two : Type where | one : Nat → Two | two : Two\n" + PROVED
-    assert image.seal(changed(text, change), compile_(OPEN)).words == [("kernel", None)]
+    assert image.seal(changed(text, change), compiled(OPEN)).words == [("kernel", None)]
 
 
 def test_two_constants_of_one_name_are_found(
-    image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     def change(module: Module) -> Iterator[tuple[int, int]]:
         olean = module.olean
@@ -955,19 +936,19 @@ def test_two_constants_of_one_name_are_found(
             yield place, olean.words[olean.object(_value(module, "a"), 0) + 1]
 
     text = "theorem a : 1 = 1 := rfl\ntheorem b : 1 = 1 := rfl\n" + PROVED
-    assert image.seal(changed(text, change), compile_(OPEN)).words == [("redeclared", "a")]
+    assert image.seal(changed(text, change), compiled(OPEN)).words == [("redeclared", "a")]
 
 
 def test_a_definition_of_the_statement_with_another_list_of_its_block_is_another(
-    image: Image, compile_: Compile, changed: Callable[[str, Change], Path]
+    image: Image, compiled: CompiledModules, changed: Callable[[str, Change], Path]
 ) -> None:
     def change(module: Module) -> Iterator[tuple[int, int]]:
         yield _value(module, "Good") + 4, 1  # the empty list
 
     common = "def Good : Prop := 1 = 1\n"
-    challenge = compile_(common + "theorem goal : Good := sorry\n")
+    challenge = compiled(common + "theorem goal : Good := sorry\n")
     text = common + "theorem goal : Good := rfl\n"
-    assert image.seal(compile_(text), challenge).words == []
+    assert image.seal(compiled(text), challenge).words == []
     assert image.seal(changed(text, change), challenge).words == [("prerequisite_differs", "Good")]
 
 
@@ -988,7 +969,7 @@ def _written(tmp_path: Path, build: Callable[[Writer], int], header: bytes) -> P
 
 
 def test_a_term_too_deep_for_the_kernel_is_a_limit_of_the_kernel(
-    image: Image, compile_: Compile, tmp_path: Path
+    image: Image, compiled: CompiledModules, tmp_path: Path
 ) -> None:
     def deep(writer: Writer) -> int:
         found, negation = writer.const("True"), writer.const("Not")
@@ -996,7 +977,7 @@ def test_a_term_too_deep_for_the_kernel_is_a_limit_of_the_kernel(
             found = writer.app(negation, found)
         return found
 
-    made = _written(tmp_path, deep, compile_("").read_bytes()[:80])
+    made = _written(tmp_path, deep, compiled("").read_bytes()[:80])
     sealed = image.seal(made)
     assert (sealed.words, sealed.status) == ([("kernel_limit", None)], 0)
 
@@ -1015,19 +996,19 @@ def test_a_term_too_deep_for_the_kernel_is_a_limit_of_the_kernel(
     ids=["a variable that is bound too far out", "a large field", "a binder", "a number", "a text"],
 )
 def test_a_term_that_lean_cannot_make_is_refused(
-    build: Callable[[Writer], int], image: Image, compile_: Compile, tmp_path: Path
+    build: Callable[[Writer], int], image: Image, compiled: CompiledModules, tmp_path: Path
 ) -> None:
-    made = _written(tmp_path, build, compile_("").read_bytes()[:80])
+    made = _written(tmp_path, build, compiled("").read_bytes()[:80])
     sealed = image.seal(made)
     assert (sealed["accepted"], sealed.words) == (False, [("malformed_olean", None)])
 
 
 @pytest.mark.parametrize("tag", [1, 2], ids=["free variable", "hole"])
 def test_a_variable_that_stands_for_nothing_is_found(
-    tag: int, image: Image, compile_: Compile, tmp_path: Path
+    tag: int, image: Image, compiled: CompiledModules, tmp_path: Path
 ) -> None:
     def hole(writer: Writer) -> int:
         return writer.make(tag, writer.name("x"), scalars=bytes(8))
 
-    sealed = image.seal(_written(tmp_path, hole, compile_("").read_bytes()[:80]))
+    sealed = image.seal(_written(tmp_path, hole, compiled("").read_bytes()[:80]))
     assert sealed.words == [("open_term", "goal")]

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from farm_workers.environments.lean_environment import LeanEnvironment
 
-from tests.bench.checks.bare import launched
+from tests.compiled_modules import HEADER, CompiledModules
 from tests.sealing import Image, Sealed
 
-HEADER = "prelude\nimport Core\n"
 ASKED = "theorem part : 1 = 1 := sorry\ntheorem goal : 2 = 2 := sorry\n"
 Seal = Callable[..., Sealed]
 
 
 @pytest.fixture(scope="module")
-def seal(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seal]:
+def seal(core: LeanEnvironment, compiled: CompiledModules) -> Iterator[Seal]:
     """Compile a submission and its challenge and seal the first, with a list of its declarations."""
-
-    def compiled(text: str) -> Path:
-        source = tmp_path_factory.mktemp("program") / "Program.lean"
-        source.write_text(HEADER + text)
-        words = launched([*core.lean, "-j1", "-o", str(source.with_suffix(".olean")), str(source)])
-        environment = {"PATH": "/usr/bin:/bin", "LEAN_PATH": ":".join(core.lean_path)}
-        said = subprocess.run(
-            words, cwd=source.parent, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert said.returncode == 0, said.stdout
-        return source.with_suffix(".olean")
 
     image = Image(core.lean[0], core.lean_path, compiled(""))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from farm_workers.checking import seals
 from farm_workers.checking.canary import examine, require_sound
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
-from farm_workers.exploits.corpus import Case, judged, read
+from farm_workers.exploits.corpus import Case, judged, one_of_each, read
 
 from farm.assembly.challenge import Challenge
 from farm.documents import decoded, encoded
@@ -26,7 +27,6 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from tests.processes import PATIENCE
 from tests.reports import audited
 
 STATEMENT = "theorem t : 1 = 1 := sorry\n"
@@ -36,14 +36,30 @@ SKIPPED = "set_option debug.skipKernelTC true in\ntheorem t : 1 = 2 := by decide
 LIMITS = Limits(wall_seconds=20.0)
 
 
-def saying(core: LeanEnvironment, *scripts: str) -> LeanEnvironment:
-    """Return the environment with programs for the shell as its checkers: other, then other 2, ..."""
-    names = ["other", *(f"other {number}" for number in range(2, len(scripts) + 1))]
-    others = [
-        KernelChecker(name=name, command=("/bin/sh", "-c", script), visible=())
-        for name, script in zip(names, scripts, strict=True)
-    ]
-    return replace(core, digest=f"with {scripts}", checkers=tuple(others))
+Saying = Callable[..., LeanEnvironment]
+
+
+@pytest.fixture(scope="module")
+def saying(core: LeanEnvironment) -> Iterator[Saying]:
+    """How to get the environment with programs for the shell as its checkers: other, then other 2, ...
+
+    The commands are the same each time, so that one image serves all environments with as many checkers.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the user of a box without namespaces is another one
+
+        def saying(*scripts: str) -> LeanEnvironment:
+            others = []
+            for number, script in enumerate(scripts, 1):
+                file = folder / f"{number}.sh"
+                file.write_text(script)
+                called = "other" if number == 1 else f"other {number}"
+                command = ("/bin/sh", str(file), "{module}", "{olean}")
+                others.append(KernelChecker(name=called, command=command, visible=(file,)))
+            return replace(core, digest=f"with {len(others)} checkers", checkers=tuple(others))
+
+        yield saying
 
 
 @pytest.fixture
@@ -72,6 +88,7 @@ def checked(
     return checker.check(check, environment)
 
 
+@pytest.mark.newcomer
 def test_what_both_kernels_accept_is_proved_and_says_so(checker: Checker, replayed: LeanEnvironment) -> None:
     report = checked(checker, replayed)
     verdict = judge(report)
@@ -84,31 +101,37 @@ def test_what_both_kernels_accept_is_proved_and_says_so(checker: Checker, replay
     assert (one, two.partition(": {")[0]) == ("replay: accepted by the kernel", "replay: accepted by other")
 
 
+ALL_HONEST = [case for case in read() if case.is_honest]
+
+
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.name) for case in read() if case.is_honest and not case.kind]
+    "cases",
+    [
+        pytest.param(one_of_each(ALL_HONEST), id="one of each class"),
+        pytest.param(ALL_HONEST, id="all", marks=pytest.mark.long),
+    ],
 )
-def test_every_honest_program_is_proved_by_both(
-    checker: Checker, replayed: LeanEnvironment, case: Case
+def test_honest_programs_are_accepted_by_both(
+    checker: Checker, replayed: LeanEnvironment, cases: list[Case]
 ) -> None:
-    found = judged(checker, replayed, case, Tier.KERNEL)
-    assert (found.verdict.outcome, found.verdict.detail) == (Outcome.PROVED, found.verdict.detail)
-    second = audited(found.report).second
-    assert second is not None
-    assert second.accepted
+    for case in cases:
+        found = judged(checker, replayed, case, Tier.KERNEL)
+        assert found.is_right, (case.name, found.verdict)
+        second = audited(found.report).second
+        assert second is not None, case.name
+        assert second.accepted, case.name
 
 
-def test_the_second_kernel_is_given_the_sealed_module(checker: Checker, core: LeanEnvironment) -> None:
-    report = checked(checker, saying(core, "test {module} = Module && sha256sum < {olean}"))
+def test_the_second_kernel_is_given_the_sealed_module(checker: Checker, saying: Saying) -> None:
+    report = checked(checker, saying("test $1 = Module && sha256sum < $2"))
     assert judge(report).reason is Reason.OK
     audit = audited(report)
     assert audit.second is not None
     assert audit.second.said.split()[0] == audit.sealed_sha256 != audit.module_sha256
 
 
-def test_what_the_kernels_disagree_about_is_a_failure_of_the_farm(
-    checker: Checker, core: LeanEnvironment
-) -> None:
-    report = checked(checker, saying(core, "echo t is no theorem; exit 1"))
+def test_what_the_kernels_disagree_about_is_a_failure_of_the_farm(checker: Checker, saying: Saying) -> None:
+    report = checked(checker, saying("echo t is no theorem; exit 1"))
     verdict = judge(report)
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.KERNELS_DISAGREE)
     assert verdict.detail == "The kernel accepted the module, but other rejected it: t is no theorem"
@@ -134,9 +157,9 @@ NO = "echo t is no theorem; exit 1"
     ],
 )
 def test_every_checker_of_a_list_must_accept(
-    checker: Checker, core: LeanEnvironment, scripts: list[str], reason: Reason, detail: str, asked: int
+    checker: Checker, saying: Saying, scripts: list[str], reason: Reason, detail: str, asked: int
 ) -> None:
-    report = checked(checker, saying(core, *scripts))
+    report = checked(checker, saying(*scripts))
     verdict = judge(report)
     assert (verdict.reason, detail in verdict.detail) == (reason, True), verdict.detail
     if asked:
@@ -175,10 +198,10 @@ def test_a_checker_of_exports_is_fit_if_it_refuses_false(
 
 
 def test_each_checker_of_a_list_has_to_refuse_a_proof_of_false(
-    checker: Checker, core: LeanEnvironment, replayed: LeanEnvironment
+    checker: Checker, saying: Saying, replayed: LeanEnvironment
 ) -> None:
     (kernel,) = replayed.checkers
-    credulous = replace(saying(core, "exit 0").checkers[0], name="credulous")
+    credulous = replace(saying("exit 0").checkers[0], name="credulous")
     both = replace(replayed, digest="one of two", checkers=(kernel, credulous))
     (wrong,) = examine(both, checker).wrong
     assert wrong.startswith("refused by the checker credulous (forked) came out as ok: ")
@@ -193,9 +216,9 @@ def test_each_checker_of_a_list_has_to_refuse_a_proof_of_false(
     ],
 )
 def test_the_second_kernel_is_asked_about_nothing_but_what_the_first_accepts(
-    checker: Checker, core: LeanEnvironment, asked: dict[str, Any], reason: Reason
+    checker: Checker, saying: Saying, asked: dict[str, Any], reason: Reason
 ) -> None:
-    report = checked(checker, saying(core, "exit 2"), **asked)
+    report = checked(checker, saying("exit 2"), **asked)
     assert judge(report).reason is reason
     assert audited(report).second is None
 
@@ -211,9 +234,9 @@ def test_the_second_kernel_is_asked_about_nothing_but_what_the_first_accepts(
     ],
 )
 def test_a_second_kernel_without_an_answer_proves_nothing(
-    checker: Checker, core: LeanEnvironment, script: str, reason: Reason
+    checker: Checker, saying: Saying, script: str, reason: Reason
 ) -> None:
-    report = checked(checker, saying(core, script), limits=Limits(wall_seconds=3.0))
+    report = checked(checker, saying(script), limits=Limits(wall_seconds=3.0))
     assert judge(report).reason is reason, judge(report)
 
 
@@ -224,27 +247,20 @@ def test_a_second_kernel_that_does_not_exist_proves_nothing(checker: Checker, co
 
 
 def test_what_the_seal_wrote_counts_only_when_it_is_what_it_told_of(
-    checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
+    checker: Checker, saying: Saying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = seals._moved
     monkeypatch.setattr(seals, "_moved", lambda file: moved(file) + b"\0")
-    verdict = judge(checked(checker, saying(core, "exit 0")))
+    verdict = judge(checked(checker, saying("exit 0")))
     assert (verdict.reason, "another module" in verdict.detail) == (Reason.BOX_FAILED, True)
 
 
 def test_what_the_seal_wrote_is_bounded(
-    checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
+    checker: Checker, saying: Saying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seals, "FILE_BYTES", 100)
-    verdict = judge(checked(checker, saying(core, "exit 0")))
+    verdict = judge(checked(checker, saying("exit 0")))
     assert (verdict.reason, "wrote more" in verdict.detail) == (Reason.BOX_FAILED, True)
-
-
-def test_the_canaries_live_where_there_is_a_second_kernel(
-    checker: Checker, replayed: LeanEnvironment
-) -> None:
-    examined = examine(replayed, checker)
-    assert (examined.wrong, examined.canaries) == ((), 13)
 
 
 def test_the_first_replay_of_an_environments_imports_is_the_canaries_and_takes_the_time_of_no_proof(
@@ -255,7 +271,8 @@ def test_the_first_replay_of_an_environments_imports_is_the_canaries_and_takes_t
     script = 'sleep 4; grep -q Core "$0" || exit 2; exec "$@"'
     slow = replace(kernel, command=("/bin/sh", "-c", script, "{olean}", *kernel.command))
     environment = replace(replayed, digest="slow", checkers=(slow,))
-    assert examine(environment, checker).wrong == ()
+    examined = examine(environment, checker)
+    assert (examined.wrong, examined.canaries) == ((), 13)
     report = checked(checker, environment, limits=Limits(wall_seconds=3.0))
     assert judge(report).reason is Reason.KERNEL_TIME
 
@@ -269,21 +286,20 @@ def test_the_first_replay_of_an_environments_imports_is_the_canaries_and_takes_t
     ],
 )
 def test_an_environment_with_a_checker_that_is_none_is_not_fit_to_judge(
-    checker: Checker, core: LeanEnvironment, script: str, found: str
+    checker: Checker, saying: Saying, script: str, found: str
 ) -> None:
     with pytest.raises(FarmError) as error:
-        require_sound(saying(core, script), checker)
+        require_sound(saying(script), checker)
     assert found in str(error.value)
     assert "audit = false" not in str(error.value)
 
 
 def test_a_checker_that_never_ends_is_unfit_after_its_time_and_is_not_asked_again(
-    checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
+    checker: Checker, saying: Saying, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("farm_workers.checking.canary._CHECKER_SECONDS", 2.0)
-    began = time.monotonic()
-    wrong = " ".join(examine(saying(core, "exec sleep 1000"), checker).wrong)
-    assert time.monotonic() - began < 15 * PATIENCE
+    wrong = " ".join(examine(saying("exec sleep 1000"), checker).wrong)
+    assert "judging it again" not in caplog.text
     assert "replayed (forked)" in wrong
     assert "refused by the checker (forked)" in wrong
     assert "kernel_time" in wrong

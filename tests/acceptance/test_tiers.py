@@ -27,6 +27,7 @@ CHEAT = {
 WRONG = HONEST | {"name": "wrong", "generation": "```lean\ntheorem t : 1 = 1 := by\n  exact nothing\n```"}
 
 
+@pytest.mark.newcomer
 def test_the_kernel_is_believed_alone_and_every_line_says_so(farm: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", HONEST, CHEAT, WRONG)
     said = farm("submit", path)
@@ -42,6 +43,7 @@ def test_the_kernel_is_believed_alone_and_every_line_says_so(farm: Command, tmp_
     assert (wrong["reason"], wrong["audit"], wrong["statement"]) == ("error", None, None)
 
 
+@pytest.mark.newcomer
 def test_the_weaker_tiers_ask_fewer_and_say_so(farm: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", HONEST, CHEAT)
     assert farm("submit", path, "--tier", "audit").returncode == 0

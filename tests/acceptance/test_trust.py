@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
-from farm_workers.exploits.corpus import Case, judged, read
+from farm_workers.exploits.corpus import Case, judged
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.way import Question
 
@@ -23,14 +23,9 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
-from tests.toolchains import toolchain
+from tests.toolchains import unforked
 
 LIMITS = Limits(wall_seconds=20.0)
-
-
-def cases(*, honest: bool) -> list[Any]:
-    found = (case for case in read() if case.is_honest is honest and not case.kind)
-    return [pytest.param(case, id=case.name) for case in found]
 
 
 def challenge(core: LeanEnvironment, statement: str) -> Challenge:
@@ -46,26 +41,6 @@ def challenge(core: LeanEnvironment, statement: str) -> Challenge:
     found = challenge_to(entry.header, entry.formal_statement)
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize("tier", Tier)
-@pytest.mark.parametrize("case", cases(honest=False))
-def test_what_deceives_is_found_out(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
-    found = judged(checker, core, case, tier)
-    assert found.verdict.reason in case.reasons(tier), found.verdict.detail
-    assert found.is_right
-
-
-@pytest.mark.parametrize("tier", Tier)
-@pytest.mark.parametrize("case", cases(honest=True))
-def test_what_is_honest_is_proved(checker: Checker, core: LeanEnvironment, case: Case, tier: str) -> None:
-    found = judged(checker, core, case, tier)
-    assert (found.verdict.outcome, found.verdict.detail) == (Outcome.PROVED, found.verdict.detail)
-    assert found.report.statement == ("unchecked" if tier == Tier.LEAN else "compared")
-
-
-def test_no_trick_of_the_corpus_deceives_the_kernel() -> None:
-    assert [case.name for case in read() if case.kernel == "ok" and not case.is_honest] == []
 
 
 def stated(checker: Checker, core: LeanEnvironment, tier: str, *pieces: str, challenge: Challenge) -> Report:
@@ -285,6 +260,12 @@ def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
     assert judge(checker.check(check, core)).reason is reason
 
 
+@pytest.fixture(scope="module")
+def plain(core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory) -> LeanEnvironment:
+    """The environment as one whose Lean cannot be forked."""
+    return unforked(core, tmp_path_factory.mktemp("unforked"))
+
+
 @pytest.mark.parametrize(
     ("scripts", "reason"),
     [
@@ -298,37 +279,24 @@ def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
     ],
 )
 def test_the_checkers_of_an_environment_have_the_last_word_where_lean_is_not_forked(
-    checker: Checker, core: LeanEnvironment, tmp_path: Path, scripts: list[str], reason: str
+    checker: Checker, plain: LeanEnvironment, scripts: list[str], reason: str
 ) -> None:
     guard = 'test -s "{olean}" -a "{module}" = Module || exit 9'
     commands = [("/bin/sh", "-c", f"{guard}; {script}") for script in scripts]
     named = tuple(KernelChecker(name="sh", command=words, visible=()) for words in commands)
-    own = replace(unforked(core, tmp_path), checkers=named)
-    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
-    program = f"{core.header}theorem t : 1 = 1 := rfl\n"
+    asked = challenge(plain, "theorem t : 1 = 1 := by sorry")
+    program = f"{plain.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
-    assert judge(checker.check(check, own)).reason == reason
-
-
-def unforked(core: LeanEnvironment, folder: Path) -> LeanEnvironment:
-    """Return the environment as one whose Lean is a program of its own, which cannot be forked."""
-    dressed = toolchain(folder / "toolchain", core)
-    return replace(
-        core,
-        digest="unforked",
-        lean=(str(dressed.lean),),
-        visible=tuple(map(str, dressed.visible)),
-        checkers=(),
-    )
+    assert judge(checker.check(check, replace(plain, checkers=named))).reason == reason
 
 
 def test_with_neither_forks_nor_a_checker_the_tier_kernel_has_no_verdict(
-    checker: Checker, core: LeanEnvironment, tmp_path: Path
+    checker: Checker, plain: LeanEnvironment
 ) -> None:
-    asked = challenge(core, "theorem t : 1 = 1 := by sorry")
-    program = f"{core.header}theorem t : 1 = 1 := rfl\n"
+    asked = challenge(plain, "theorem t : 1 = 1 := by sorry")
+    program = f"{plain.header}theorem t : 1 = 1 := rfl\n"
     check = Check(program=program, challenge=asked, assurance=Assurance())
-    verdict = judge(checker.check(check, unforked(core, tmp_path)))
+    verdict = judge(checker.check(check, plain))
     assert verdict.outcome is Outcome.JUDGE_ERROR
     assert "no checker" in verdict.detail
 

@@ -134,19 +134,6 @@ def _limits(program: Path) -> Limits:
     return dataclasses.replace(Limits(), **given)
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_program_gets_the_same_verdict_and_messages_each_way(
-    checker: Checker, core: LeanEnvironment, plainer: LeanEnvironment, path: Path
-) -> None:
-    check = Check(program=path.read_text(), limits=_limits(path))
-    cold, *others = (checker.check(check, core, way=way) for way in WAYS)
-    others.append(checker.check(check, plainer))
-    for report in others:
-        assert (judge(report).outcome, judge(report).reason) == (judge(cold).outcome, judge(cold).reason)
-        if cold.run.limit is None:  # else they are those that came by then
-            assert report.answer.messages == cold.answer.messages
-
-
 TRICKY = {
     "crlf": HEADER.replace("\n", "\r\n") + "theorem t : True :=\r\n  ωx\r\n",
     "wide_characters": HEADER + "theorem 𝕏ω : True := by\n  exact 𝕏𝕏𝕏x\n  exact y\n",
@@ -166,56 +153,58 @@ TRICKY = {
 }
 
 
-@pytest.mark.parametrize("name", TRICKY)
-def test_a_tricky_text_gets_the_same_verdict_and_messages_each_way(
-    checker: Checker, core: LeanEnvironment, plainer: LeanEnvironment, name: str
+TEXTS = {f"{path.parent.name}/{path.stem}": (path.read_text(), _limits(path)) for path in PROGRAMS} | {
+    name: (text, Limits()) for name, text in TRICKY.items()
+}
+#: The command `lean` keeps a log of lints in the module, which a fork does not.
+_LINTED = "warning_only/program"
+
+
+#: Each way, one text has each limit; these have the same limits once more.
+LIMITED_TOO = ("ever_more_goals/program", "endless_kernel/program")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LIMITED_TOO else []) for name in TEXTS]
+)
+def test_a_text_gets_the_same_verdict_messages_and_module_each_way(
+    leans: LeanRunner, core: LeanEnvironment, plainer: LeanEnvironment, name: str
 ) -> None:
-    check = Check(program=TRICKY[name])
-    cold, *others = (checker.check(check, core, way=way) for way in WAYS)
-    for report in [*others, checker.check(check, plainer)]:
-        assert reason(report) == reason(cold)
+    text, limits = TEXTS[name]
+    question = Question.of(text, core, limits, box.never)
+    with leans.compiled(dataclasses.replace(question, way="cold")) as cold:
+        module = _content(cold.module)
+        assert module is not None or cold.report.run.limit or cold.report.run.exit_status != 0
+    for asked in (
+        dataclasses.replace(question, way="snapshot"),
+        question,
+        dataclasses.replace(question, environment=plainer),
+    ):
+        with leans.compiled(asked) as reply:
+            _require_same(reply.report, cold.report)
+            if asked.way is None and name != _LINTED:
+                _require_same_module(_content(reply.module), module, cold.report)
+
+
+def _require_same(report: Report, cold: Report) -> None:
+    assert (judge(report).outcome, judge(report).reason) == (judge(cold).outcome, judge(cold).reason)
+    assert (report.run.exit_status, report.run.limit) == (cold.run.exit_status, cold.run.limit)
+    if cold.run.limit is None:  # else they are those that came by then
         assert report.answer.messages == cold.answer.messages
+    if cold.run.exit_status == 0:  # else Lean was not given a mark that it could read apart
+        assert report.answer.reached_end == cold.answer.reached_end
+
+
+def _require_same_module(one: bytes | None, other: bytes | None, cold: Report) -> None:
+    if one and other and any(message.severity == "warning" for message in cold.answer.messages):
+        # The command line also writes down what linters said, which nothing here reads.
+        assert _declared(one) == _declared(other)
+    else:
+        assert one == other
 
 
 def _content(module: BinaryIO | None) -> bytes | None:
     return None if module is None else module.read()
-
-
-_WITH_LIMITS = {path.parent.name: (path.read_text(), _limits(path)) for path in PROGRAMS} | {
-    name: (text, Limits()) for name, text in TRICKY.items()
-}
-
-
-#: The command `lean` keeps a log of lints in the module, which a fork does not.
-_LINTED = "warning_only"
-
-
-@pytest.mark.parametrize("elaborates", ["by_snapshots", "by_commands"])
-@pytest.mark.parametrize("name", sorted({*_WITH_LIMITS} - {_LINTED}))
-def test_a_fork_of_an_image_leaves_the_module_that_a_fresh_lean_leaves(
-    isolation: Isolation,
-    leans: LeanRunner,
-    core: LeanEnvironment,
-    plainer: LeanEnvironment,
-    name: str,
-    elaborates: str,
-) -> None:
-    text, limits = _WITH_LIMITS[name]
-    question = Question.of(text, core if elaborates == "by_snapshots" else plainer, limits, box.never)
-    fresh = dataclasses.replace(question, way="cold")
-    with leans.compiled(fresh) as cold, leans.compiled(question) as forked:
-        assert (forked.report.run.exit_status, forked.report.run.limit) == (
-            cold.report.run.exit_status,
-            cold.report.run.limit,
-        )
-        if cold.report.run.exit_status == 0:  # else Lean was not given a mark that it could read apart
-            assert forked.report.answer.reached_end == cold.report.answer.reached_end
-        one, other = _content(forked.module), _content(cold.module)
-        if one and other and any(message.severity == "warning" for message in cold.report.answer.messages):
-            # The command line also writes down what linters said, which nothing here reads.
-            assert _declared(one) == _declared(other)
-        else:
-            assert one == other
 
 
 def _declared(module: bytes) -> list[tuple[str, ...]]:
@@ -224,7 +213,7 @@ def _declared(module: bytes) -> list[tuple[str, ...]]:
 
 
 def test_a_log_of_lints_is_not_sealed(checker: Checker, core: LeanEnvironment) -> None:
-    check = Check(program=_WITH_LIMITS[_LINTED][0], assurance=Assurance())
+    check = Check(program=TEXTS[_LINTED][0], assurance=Assurance())
     cold, forked = (checker.check(check, core, way=way).audit for way in ("cold", "forked"))
     assert cold is not None
     assert forked is not None
@@ -322,6 +311,7 @@ def test_the_header_that_was_longest_not_asked_for_goes_first(
     assert images.pids()
 
 
+@pytest.mark.newcomer
 def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironment) -> None:
     program = HEADER + "theorem early : False := nothing\n" + ENDLESS.removeprefix(HEADER)
     for way in WAYS:
@@ -502,11 +492,13 @@ def test_a_header_that_cannot_be_imported_is_the_programs_own_error_in_a_cold_ch
     assert reason(report) is Reason.ERROR
 
 
-#: A shell's loop that ends when Linux tells it that it has used `SLOW` seconds of processor time.
+#: Seconds of processor time that a Lean uses here before it reads what it is given.
+USED = 1
+#: A shell's loop that ends when Linux tells it that it has used them.
 BUSY = f"""\
 most=$(ulimit -H -t)
 trap 'ended=1' XCPU
-ulimit -S -t {SLOW:.0f}
+ulimit -S -t {USED}
 while [ -z "$ended" ]; do i=0; while [ $i -lt 10000 ]; do i=$((i + 1)); done; done
 ulimit -S -t $most"""
 
@@ -515,9 +507,9 @@ def test_reading_a_header_for_the_first_time_costs_a_cold_check_no_time(
     make: Make, core: LeanEnvironment, tmp_path: Path
 ) -> None:
     busy = slow_to_import(tmp_path, core, BUSY)
-    report = make("cold").check(Check(program=TRUE, limits=Limits(cpu_seconds=0.9 * SLOW)), busy)
+    report = make("cold").check(Check(program=TRUE, limits=Limits(cpu_seconds=0.9 * USED)), busy)
     assert (reason(report), report.way) == (Reason.OK, "cold"), report
-    assert report.run.cpu_seconds > 0.9 * SLOW
+    assert report.run.cpu_seconds > 0.9 * USED
 
 
 def test_a_worker_whose_files_are_private_can_do_all_that_others_can(

@@ -43,6 +43,7 @@ class Ran:
 _WALLED = {"FARM_TEST_ISOLATION": "landlock"}
 _SYSTEMS = ("tests/systems/test_hol_light.py", "tests/systems/test_metamath.py")
 _TRICKS = ("tests/acceptance/test_nothing_passes_on.py", "tests/acceptance/test_tokens.py")
+_WAYS = tuple(f"tests/acceptance/test_{name}.py" for name in ("ways", "prepared", "second_kernel"))
 
 INSTRUMENTS = (
     Instrument(
@@ -58,6 +59,7 @@ INSTRUMENTS = (
     Instrument(name="hostile", arguments=(*_PYTEST, "tests/acceptance/test_hostile.py"), is_slice=True),
     Instrument(name="oracle", arguments=(*_PYTEST, "tests/acceptance/test_oracle.py"), is_slice=True),
     Instrument(name="levels", arguments=(*_PYTEST, "tests/acceptance/test_box.py"), is_slice=True),
+    Instrument(name="ways", arguments=(*_PYTEST, *_WAYS), is_slice=True),
     Instrument(
         name="contest", arguments=(*_PYTEST, "tests/acceptance/test_bench.py"), is_slice=True, is_alone=True
     ),
