@@ -96,8 +96,7 @@ class Quiet:
 @contextmanager
 def a_worker(quiet: Quiet, folder: Path, **settings: str) -> Iterator[Running]:
     """A `farm worker` of the test's own, serving when the block begins."""
-    with quiet.farm.having(**settings).forked(folder, "worker") as worker:
-        eventually(lambda: "Serving" in worker.said, seconds=60)
+    with serving(quiet.farm, folder, **settings) as worker:
         yield worker
 
 
