@@ -36,6 +36,7 @@ class Collector:
     url: str
     spans: list[Got] = field(default_factory=list)
     requests: int = 0
+    _forgotten: set[str] = field(default_factory=set)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -50,6 +51,11 @@ class Collector:
 
         eventually(lambda: len(there()) >= count)
         return there()
+
+    def forget(self) -> None:
+        """Drop every trace so far, and what still comes of one, for the next of the tests that share this."""
+        self._forgotten |= {span.trace for span in self.spans}
+        self.spans.clear()
 
     def take(self, body: bytes) -> None:
         """Keep the spans of a request."""
@@ -70,6 +76,7 @@ class Collector:
                         facts={each.key: _value(each.value) for each in span.attributes},
                     )
                     for span in scope.spans
+                    if span.trace_id.hex() not in self._forgotten
                 ]
 
 

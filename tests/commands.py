@@ -46,6 +46,8 @@ _forking.set_forkserver_preload(
         *("farm.runs.export", "farm.runs.recheck", "farm.runs.revise", "farm.runs.submit"),
         *("farm.judging.advisories", "farm.store.queries", "farm.store.transitions"),
         *("farm_workers.loop.process", "farm_workers.machine.adding", "farm_workers.machine.opening"),
+        *("celery.bin.worker", "celery.worker.consumer"),
+        *("uvicorn", "farm.service.app", "farm.service.server"),
     ]
 )
 _MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)

@@ -42,6 +42,8 @@ def asking(farm: Command) -> Iterator[tuple[Facts, Queries]]:
 
 
 _TABLES = ("runs", "manifests", "programs", "checks", "jobs", "attempts", "verdicts")
+#: The tables that `Quiet.clear` empties: what the servers, the workers and a migration filled stays.
+_CLEARED = (*_TABLES, "item_keys", "tallies", "api_keys")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ class Quiet:
         """Return how many rows each table has that a run fills, leaving out the empty ones."""
         counts = {table: self.ask(f"SELECT count(*) FROM {table}")[0] for table in _TABLES}
         return {table: rows for table, rows in counts.items() if rows}
+
+    def clear(self) -> None:
+        """Take away every run and every key, for the next of the tests that share this farm."""
+        with self.engine.begin() as connection:
+            connection.execute(text(f"TRUNCATE {', '.join(_CLEARED)} CASCADE"))
 
     def ask(self, question: str, **values: object) -> list[object]:
         """Return the first column of what a question gives."""
@@ -89,15 +96,14 @@ class Quiet:
 @contextmanager
 def a_worker(quiet: Quiet, folder: Path, **settings: str) -> Iterator[Running]:
     """A `farm worker` of the test's own, serving when the block begins."""
-    with quiet.farm.having(**settings).forked(folder, "worker") as worker:
-        eventually(lambda: "Serving" in worker.said, seconds=60)
+    with serving(quiet.farm, folder, **settings) as worker:
         yield worker
 
 
 @contextmanager
 def serving(farm: Command, folder: Path, **settings: str) -> Iterator[Running]:
     """A worker of a farm with these settings besides, serving when the block begins."""
-    with farm.having(**settings).started(folder, "worker") as worker:
+    with farm.having(**settings).forked(folder, "worker") as worker:
         eventually(lambda: "Serving" in worker.said, seconds=60)
         yield worker
 

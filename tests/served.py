@@ -24,7 +24,7 @@ def served(
 ) -> Iterator[Running]:
     """`farm serve` at a unix socket, maybe behind proxies, answering when the block begins."""
     names = [word for proxy in behind for word in ("--allow-host", proxy.host)]
-    with farm.having(**settings).started(folder, "serve", "--uds", path, *names) as running:
+    with farm.having(**settings).forked(folder, "serve", "--uds", path, *names) as running:
         eventually(lambda: _listens(path) or running.process.poll() is not None, seconds=60)
         with Client(url_of(path)) as client:
             assert client.environments(), running.said

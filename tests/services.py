@@ -68,7 +68,7 @@ def serving_http(farm: Command, folder: Path, **settings: str) -> Iterator[Servi
     """A `farm serve` of the test's own, ready when the block begins."""
     with tempfile.TemporaryDirectory() as short:  # a socket's path must be short
         path = Path(short) / "http.sock"
-        with farm.having(**settings).started(folder, "serve", "--uds", path) as running:
+        with farm.having(**settings).forked(folder, "serve", "--uds", path) as running:
             service = Service(running, path)
             eventually(service.answers, seconds=60)
             yield service

@@ -11,6 +11,8 @@ from typing import Any
 
 from sqlalchemy import text
 
+from farm.runs import revise
+from farm.store.transitions import Store
 from tests.commands import HEADER, PROGRAMS, Command, Running
 from tests.farms import asking
 from tests.processes import eventually
@@ -50,6 +52,15 @@ class Served:
         with asking(self.farm) as (_, queries), queries.engine.connect() as connection:
             return int(connection.scalar(text("SELECT count(*) FROM runs")) or 0)
 
+    def cancel(self, *, most: int) -> None:
+        """Cancel so many of the newest batches, beside the service."""
+        with asking(self.farm) as (_, queries):
+            with queries.engine.connect() as connection:
+                newest = text("SELECT id FROM runs ORDER BY created_at DESC LIMIT :most")
+                batches = list(connection.scalars(newest, {"most": most}))
+            for batch in batches:
+                revise.cancel(Store(queries.engine), batch)
+
     def kill(self) -> None:
         """Kill the service as a machine that loses its power would."""
         self.running.process.kill()
@@ -61,7 +72,7 @@ class Served:
 @contextlib.contextmanager
 def service(farm: Command, folder: Path) -> Iterator[Served]:
     """Serve a farm with `farm serve`; it answers when the block begins."""
-    with farm.started(folder, "serve", "--port", 0) as running:
+    with farm.forked(folder, "serve", "--port", 0) as running:
         eventually(lambda: _LISTENING.search(running.said) or running.process.poll() is not None, seconds=60)
         served = Served(farm, running)
         try:

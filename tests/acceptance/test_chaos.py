@@ -23,7 +23,7 @@ from tests.processes import PATIENCE, eventually
 
 @pytest.mark.timeout(600 * PATIENCE)
 @pytest.mark.parametrize(
-    ("lines", "most"), [(50, 5), pytest.param(150, len(DISTURBANCES), marks=pytest.mark.long)]
+    ("lines", "most"), [(30, 4), pytest.param(150, len(DISTURBANCES), marks=pytest.mark.long)]
 )
 def test_a_farm_that_is_disturbed_judges_as_one_in_peace(lines: int, most: int) -> None:
     seed = int(os.environ.get("FARM_TEST_SEED") or int.from_bytes(os.urandom(4)))
@@ -42,7 +42,7 @@ def test_a_farm_that_is_disturbed_judges_as_one_in_peace(lines: int, most: int) 
 @pytest.mark.timeout(900 * PATIENCE)
 @pytest.mark.parametrize(
     ("searches", "disturbances", "kinds"),
-    [(6, 5, searching.KILLS), pytest.param(20, 60, searching.MORE, marks=pytest.mark.long)],
+    [(4, 4, searching.KILLS), pytest.param(20, 60, searching.MORE, marks=pytest.mark.long)],
     ids=["short", "long"],
 )
 def test_searches_on_a_farm_whose_parts_are_killed_end_as_in_peace(
@@ -59,10 +59,10 @@ def test_a_check_that_is_lost_with_every_worker_ends_as_the_farm_s_failure(
 ) -> None:
     manifest = write(tmp_path / "endless.jsonl", entry(ENDLESS, 1, timeout=60.0))
     facts = Facts(quiet.engine.url.render_as_string(hide_password=False))
-    with quiet.farm.started(tmp_path / "submit", "submit", manifest) as submit:
+    with quiet.farm.forked(tmp_path / "submit", "submit", manifest) as submit:
         ended = submit.process.poll
         while ended() is None:
-            with quiet.farm.started(tmp_path / "worker", "worker") as worker:
+            with quiet.farm.forked(tmp_path / "worker", "worker") as worker:
                 pid = worker.process.pid
                 eventually(lambda pid=pid: ended() is not None or facts.is_holding(pid), seconds=60)
                 worker.process.kill()

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -182,7 +181,7 @@ def test_progress_is_told_for_every_item(client: Client) -> None:
 
 def test_a_stream_yields_what_is_done_first_first(client: Client) -> None:
     texts, expected = mixed("stream", 8)
-    found = list(client.stream([endless("stream", 3.0), *texts]))
+    found = list(client.stream([endless("stream", 2.0), *texts]))
     assert found[-1].index == 0
     assert (found[-1].verdict, found[-1].reward) == ("timeout", 0.0)
     assert {each.index: each.reward for each in found[:-1]} == dict(enumerate(expected, 1))
@@ -199,9 +198,10 @@ def test_an_asynchronous_stream_yields_every_item_once(path: Path) -> None:
 
 
 def test_what_is_not_known_at_the_deadline_has_no_reward_and_is_not_begun(client: Client) -> None:
-    fast, slow = program(PROVED, "_deadline"), [endless(f"deadline{n}", 10.0) for n in range(6)]
+    more = (os.cpu_count() or 1) + 2  # than a worker checks at once
+    fast, slow = program(PROVED, "_deadline"), [endless(f"deadline{n}", 5.0) for n in range(more)]
     assert client.check(fast).reward == 1.0
-    known, *unknown = client.check_all([fast, *slow], deadline=3.0)
+    known, *unknown = client.check_all([fast, *slow], deadline=2.0)
     assert known.reward == 1.0
     assert {(each.reward, each.verdict) for each in unknown} == {(None, None)}
     batch = str(unknown[0].id).rpartition("-")[0]
@@ -283,7 +283,7 @@ def test_a_text_that_no_encoding_has_is_judged_like_any_other(client: Client) ->
 
 
 def test_an_item_under_the_key_of_an_earlier_batch_is_the_item_of_then(client: Client) -> None:
-    slow = {**endless("key", 4.0), "key": "test-key-slow"}
+    slow = {**endless("key", 1.5), "key": "test-key-slow"}
     client.submit([slow], deadline=120 * PATIENCE)  # a key stands for the options, too
     found = client.check_all([{"program": program(PROVED, "_key"), "key": "test-key-fast"}, slow])
     assert [(each.verdict, each.index) for each in found] == [("proved", 0), ("timeout", 1)]
@@ -307,7 +307,7 @@ def test_an_answer_that_was_lost_doubles_nothing(proxy: Proxy, farm: Command, lo
 def test_a_broken_stream_of_events_loses_nothing(proxy: Proxy) -> None:
     texts, expected = mixed("events", 6)
     with Client(proxy.url, accept=LOOSE, deadline=60 * PATIENCE) as client:
-        stream = client.stream([*texts, endless("events", 3.0)])
+        stream = client.stream([*texts, endless("events", 2.0)])
         found = [next(stream)]
         proxy.answers_to_lose = 1
         found += stream
@@ -315,32 +315,33 @@ def test_a_broken_stream_of_events_loses_nothing(proxy: Proxy) -> None:
     assert {each.index: each.reward for each in found} == dict(enumerate([*expected, 0.0]))
 
 
-@pytest.mark.parametrize("way", ["check_all", "stream"])
-def test_a_service_that_is_killed_and_started_again_is_waited_for(
-    farm: Command, tmp_path: Path, way: str
-) -> None:
-    texts, expected = mixed(f"killed_{way}", 6)
-    items = [*texts, endless(f"killed_{way}", 4.0)]
+def test_a_service_that_is_killed_and_started_again_is_waited_for(farm: Command, tmp_path: Path) -> None:
+    ways = ["check_all", "stream"]
+    asked = {way: mixed(f"killed_{way}", 6) for way in ways}
+    found = {way: list[Result]() for way in ways}
     path = tmp_path / "s"
     before = batches(farm)
-    found = list[Result]()
 
-    def ask() -> None:
+    def ask(way: str) -> None:
+        items = [*asked[way][0], endless(f"killed_{way}", 4.0)]
         with Client(proxy.url, accept=LOOSE, deadline=120 * PATIENCE) as client:
-            found.extend(getattr(client, way)(items))
+            found[way].extend(getattr(client, way)(items))
 
     with Proxy(path) as proxy:
         with served(farm, tmp_path / "first", path, behind=[proxy]) as running:
-            asking = threading.Thread(target=ask)
-            asking.start()
-            eventually(lambda: batches(farm) > before)
+            asking = [threading.Thread(target=ask, args=(way,)) for way in ways]
+            for each in asking:
+                each.start()
+            eventually(lambda: batches(farm) == before + len(ways))
             running.process.kill()
             running.process.wait()
         with served(farm, tmp_path / "second", path, behind=[proxy]):
-            asking.join(120 * PATIENCE)
-    assert {each.index: each.reward for each in found} == dict(enumerate([*expected, 0.0]))
-    assert len(found) == 7
-    assert batches(farm) == before + 1
+            for each in asking:
+                each.join(120 * PATIENCE)
+    for way in ways:
+        assert {each.index: each.reward for each in found[way]} == dict(enumerate([*asked[way][1], 0.0]))
+        assert len(found[way]) == 7
+    assert batches(farm) == before + len(ways)
 
 
 def test_a_service_that_stays_away_is_an_unknown_reward(farm: Command, tmp_path: Path) -> None:
@@ -348,11 +349,9 @@ def test_a_service_that_stays_away_is_an_unknown_reward(farm: Command, tmp_path:
     with Proxy(path) as proxy, Client(proxy.url, deadline=4.0) as client:
         with served(farm, tmp_path / "serve", path, behind=[proxy]):
             client.environments()
-        began = time.monotonic()
         found = client.check_all(["one", "two"])
     assert rewards(found) == [None, None]
     assert {each.status for each in found} == {"unknown"}
-    assert time.monotonic() - began < 4.5 * PATIENCE
 
 
 def test_a_full_queue_is_waited_for_and_nothing_is_taken_of_what_it_refused(
@@ -434,27 +433,30 @@ def test_no_proxy_of_the_environment_is_asked_for_this_machine(
 
 
 def test_a_service_on_a_port_is_found_by_its_files_and_keeps_others_out(
-    own_farm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    farm: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = Path(own_farm.settings["FARM_HOME"])
+    home = tmp_path / "home"
+    with asking(farm) as (facts, _):
+        servers = {"FARM_DATABASE_URL": facts.database_url, "FARM_BROKER_URL": facts.broker_url}
+    elsewhere = farm.having(FARM_HOME=str(home), **servers)  # the farm's own home has a service already
     monkeypatch.setenv("FARM_HOME", str(home))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with _at_port(own_farm, tmp_path / "first", home, port):
+    with _at_port(elsewhere, tmp_path / "first", home, port):
         client = Client(accept=LOOSE, deadline=240 * PATIENCE)
         token = (home / "http.token").read_text()
         assert client.check(program(PROVED, "_port")).reward == 1.0
         with Client(client.url, token=f"{token[:-1]}!") as other, pytest.raises(Unauthorized, match="401"):
             other.check("x")
-        read_only = own_farm("keys", "add", "reader", "--scope", "read").stdout.strip()
+        read_only = elsewhere("keys", "add", "reader", "--scope", "read").stdout.strip()
         with Client(client.url, token=read_only) as reader, pytest.raises(Forbidden, match="403"):
             reader.check("x")
     with client:  # which asks before there is a service again, and then by another token
         done = list[Result]()
-        asking = threading.Thread(target=lambda: done.append(client.check(program(PROVED, "_restart"))))
-        asking.start()
-        with _at_port(own_farm, tmp_path / "second", home, port):
-            asking.join(240 * PATIENCE)
+        restart = threading.Thread(target=lambda: done.append(client.check(program(PROVED, "_restart"))))
+        restart.start()
+        with _at_port(elsewhere, tmp_path / "second", home, port):
+            restart.join(240 * PATIENCE)
             assert (home / "http.token").read_text() != token
     assert rewards(done) == [1.0]
 
@@ -462,7 +464,7 @@ def test_a_service_on_a_port_is_found_by_its_files_and_keeps_others_out(
 @contextlib.contextmanager
 def _at_port(farm: Command, folder: Path, home: Path, port: int) -> Iterator[None]:
     """`farm serve` at a port, stopped in order, so that its files are gone afterwards."""
-    with farm.started(folder, "serve", "--port", port) as running:
+    with farm.forked(folder, "serve", "--port", port) as running:
         eventually(lambda: "Listening" in running.said and (home / "http.json").exists(), seconds=60)
         yield
         running.process.send_signal(signal.SIGINT)

@@ -171,22 +171,27 @@ def project(folder: Path, files: int) -> Path:
     return folder
 
 
+#: So many files has a project, and so many theorems.
+FILES, THEOREMS = 8, 48
+
+
 @pytest.fixture(scope="module")
-def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return project(tmp_path_factory.mktemp("project"), 20)
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project(tmp_path_factory.mktemp("project"), FILES)
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def test_every_line_of_a_project_is_proved_again(farm: Command, twenty: Path, tmp_path: Path) -> None:
+@pytest.mark.newcomer
+def test_every_line_of_a_project_is_proved_again(farm: Command, many: Path, tmp_path: Path) -> None:
     output = tmp_path / "lines.jsonl"
-    told = farm.json("extract", twenty, "-o", output, "--check")
-    assert (told["files"], told["lines"], told["unproved"], told["failed"]) == (20, 120, [], [])
+    told = farm.json("extract", many, "-o", output, "--check")
+    assert (told["files"], told["lines"], told["unproved"], told["failed"]) == (FILES, THEOREMS, [], [])
     found = lines(output)
     assert {each["proof_status"] for each in found} == {"completed"}
-    assert len({(each["file"], each["name"]) for each in found}) == 120
+    assert len({(each["file"], each["name"]) for each in found}) == THEOREMS
     assert {each["module"] for each in found if each["name"].startswith("Shop0.")} == {"Part0.File0"}
 
 
@@ -210,7 +215,7 @@ theorem four (p : Prop) (h : p) : p := by
 
 
 def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
-    farm: Command, twenty: Path, tmp_path: Path
+    farm: Command, many: Path, tmp_path: Path
 ) -> None:
     folder, output = tmp_path / "project", tmp_path / "lines.jsonl"
     project(folder, 2)
@@ -222,7 +227,7 @@ def test_a_file_is_judged_at_once_as_its_lines_are_one_by_one(
     assert [each["name"] for each in told["not_in_file"]] == ["rests"]
     assert "rests on an axiom" in told["not_in_file"][0]["why"]
     assert all((each["proof_status"] == "completed") is each["proved_in_file"] for each in lines(output))
-    assert farm.json("extract", twenty, "-o", output, "--force", "--check-files")["not_in_file"] == []
+    assert farm.json("extract", many, "-o", output, "--force", "--check-files")["not_in_file"] == []
 
 
 #: Files whose statements cannot be judged: there is no `sorry`, and `sorry` is something else.
@@ -231,23 +236,22 @@ UNJUDGED = {
     "another sorry": """prelude
 import Core
 macro_rules | `(sorry) => `(trivial)
-theorem one : True := trivial
+theorem two : True := trivial
 """,
 }
 
 
-@pytest.mark.parametrize("text", UNJUDGED.values(), ids=UNJUDGED)
-def test_a_theorem_that_cannot_be_judged_is_not_called_unproved(
-    farm: Command, tmp_path: Path, text: str
-) -> None:
-    (tmp_path / "One.lean").write_text(text)
+def test_a_theorem_that_cannot_be_judged_is_not_called_unproved(farm: Command, tmp_path: Path) -> None:
+    for number, text in enumerate(UNJUDGED.values()):
+        (tmp_path / f"File{number}.lean").write_text(text)
     output = tmp_path / "lines.jsonl"
     told = farm.json("extract", tmp_path, "-o", output, "--check", "--check-files", status=3)
     assert (told["unproved"], told["not_in_file"]) == ([], [])
-    assert [(each["name"], bool(each["why"])) for each in told["unjudged"]] == [("one", True)]
-    assert (told["theorems"], told["proved"], told["proved_in_file"]) == (1, 0, 0)
-    (line,) = lines(output)
-    assert (line["proof_status"], line["proved_in_file"]) == ("judge_error", None)
+    assert [(each["name"], bool(each["why"])) for each in told["unjudged"]] == [("one", True), ("two", True)]
+    assert (told["theorems"], told["proved"], told["proved_in_file"]) == (2, 0, 0)
+    assert [(line["proof_status"], line["proved_in_file"]) for line in lines(output)] == [
+        ("judge_error", None)
+    ] * 2
 
 
 def test_a_file_of_more_theorems_than_one_audit_lists_is_judged_in_parts(
@@ -264,23 +268,23 @@ def test_a_file_of_more_theorems_than_one_audit_lists_is_judged_in_parts(
 
 
 def test_an_extraction_that_is_killed_is_resumed_without_a_line_twice_or_missing(
-    farm: Command, twenty: Path, tmp_path: Path
+    farm: Command, many: Path, tmp_path: Path
 ) -> None:
     whole, output = tmp_path / "whole.jsonl", tmp_path / "lines.jsonl"
-    assert farm("extract", twenty, "-o", whole).returncode == 0
+    assert farm("extract", many, "-o", whole).returncode == 0
     journal = tmp_path / "lines.jsonl.part"
-    with farm.started(tmp_path / "killed", "extract", twenty, "-o", output) as killed:
+    with farm.started(tmp_path / "killed", "extract", many, "-o", output) as killed:
         eventually(lambda: journal.exists() and journal.stat().st_size > 0)
         os.kill(killed.process.pid, signal.SIGKILL)
     assert not output.exists()
     with journal.open("ab") as file:
         file.write(b'{"file": "torn')
-    refused = farm("extract", twenty, "-o", output)
+    refused = farm("extract", many, "-o", output)
     assert refused.returncode == 2
     assert "--resume" in refused.stderr
-    told = farm.json("extract", twenty, "-o", output, "--resume")
-    assert 0 < told["resumed"] <= 20
-    assert told["lines"] == 120
+    told = farm.json("extract", many, "-o", output, "--resume")
+    assert 0 < told["resumed"] <= FILES
+    assert told["lines"] == THEOREMS
     assert [each["name"] for each in lines(output)] == [each["name"] for each in lines(whole)]
     assert not journal.exists()
 
@@ -302,17 +306,11 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("day", "sides"),
-    [
-        ("2024-06-01", {"old": ("train", None), "young": ("test", "theorem"), "new": ("test", "context")}),
-        ("2020-01-01", dict.fromkeys(("old", "young", "new"), ("test", "project"))),
-        ("2026-01-01", dict.fromkeys(("old", "young", "new"), ("train", None))),
-    ],
-)
 def test_a_split_by_date_has_the_sides_and_levels_of_theorems(
-    farm: Command, dated: Path, tmp_path: Path, day: str, sides: dict[str, tuple[str, str | None]]
+    farm: Command, dated: Path, tmp_path: Path
 ) -> None:
+    day = "2024-06-01"
+    sides = {"old": ("train", None), "young": ("test", "theorem"), "new": ("test", "context")}
     output = tmp_path / "lines.jsonl"
     told = farm.json("extract", dated, "-o", output, "--split", day)
     assert {each["name"]: (each["split"], each["level"]) for each in lines(output)} == sides

@@ -103,14 +103,14 @@ def test_the_tools_say_what_they_take(served: Served) -> None:
     assert tools["check_proof"].input_schema["required"] == ["answer"]
 
 
-def test_a_proof_is_checked_and_its_verdict_explained(served: Served) -> None:
+def test_a_proof_is_checked_and_its_verdict_explained(url: str, key: str) -> None:
     async def use(client: Client) -> Any:
         right = await called(client, "check_proof", answer=RIGHT, **STATED)
         wrong = await called(client, "check_proof", answer=WRONG, **STATED)
         said = await called(client, "explain_verdict", id=wrong["id"])
         return right, wrong, said["result"]
 
-    right, wrong, said = used(served, use)
+    right, wrong, said = over_http(url, key, use)
     assert (right["verdict"], wrong["verdict"]) == ("proved", "rejected")
     assert wrong["reward"] == 0.0
     assert right["explanation"].startswith("proved (ok): The answer is a proof.\n")
@@ -120,7 +120,7 @@ def test_a_proof_is_checked_and_its_verdict_explained(served: Served) -> None:
     assert "tier kernel" in said
 
 
-def test_a_proof_is_found_step_by_step_and_sealed(served: Served) -> None:
+def test_a_proof_is_found_step_by_step_and_sealed(url: str, key: str) -> None:
     async def use(client: Client) -> Any:
         opened = await called(client, "open_proof", **STATED)
         (root,) = opened["states"]
@@ -140,7 +140,7 @@ def test_a_proof_is_found_step_by_step_and_sealed(served: Served) -> None:
         ]
         return tried["result"], shown, sealed, await called(client, "list_environments")
 
-    tried, shown, (right, wrong), environments = used(served, use)
+    tried, shown, (right, wrong), environments = over_http(url, key, use)
     assert [each["outcome"] for each in tried] == ["error", "no_goals", "no_goals"]
     assert (shown["tactics"], shown["goals"]) == (["exact ⟨h.2, h.1⟩"], [])
     assert (right["verdict"], wrong["verdict"], wrong["reason"]) == ("proved", "rejected", "has_sorry")
@@ -316,7 +316,7 @@ def test_a_key_has_its_own_scopes(served: Served, url: str) -> None:
 def test_a_farm_that_asks_for_no_key_is_not_offered_over_http(served: Served, tmp_path: Path) -> None:
     place = tmp_path / "s"
     with (
-        served.farm.started(tmp_path / "serve", "serve", "--uds", place) as serving,
+        served.farm.forked(tmp_path / "serve", "serve", "--uds", place) as serving,
         Command({"FARM_URL": f"unix:{place}"}).started(tmp_path / "mcp", "mcp", "--http", ":0") as running,
     ):
         for each in (serving, running):

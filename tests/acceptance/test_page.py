@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from sqlalchemy import Engine
 
 from farm.connections import Connections
 from farm.service.app import application
@@ -89,12 +90,28 @@ class Browser:
         return found[1]
 
 
+class Door:
+    """Who comes in: who has the local token, and who has a key of the farm."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.keys = Keys(engine)
+        self.forget()
+
+    def forget(self) -> None:
+        """Read the keys again for the next token: one was added this moment."""
+        self._ring = KeyRing(self.keys.valid)
+
+    def verify(self, token: str) -> Key | None:
+        return LOCAL if token == LOCAL_TOKEN else self._ring.verify(token)
+
+
 @dataclass(frozen=True)
 class Page:
     """A served farm without a worker, and who may come to its page."""
 
     quiet: Quiet
     url: str
+    door: Door
     access: BrowserAuth
     browsers: contextlib.ExitStack
 
@@ -110,7 +127,8 @@ class Page:
         """Add a key and return its token."""
         token = ApiToken.new()
         key = Key(id=token.id, name=name, scopes=frozenset(scopes or Scope), classes=LOCAL.classes)
-        Keys(self.quiet.engine).add(key, token.sha256)
+        self.door.keys.add(key, token.sha256)
+        self.door.forget()
         return token.text
 
     def load(self, folder: Path, *entries: dict[str, object], name: str = "m.jsonl") -> str:
@@ -118,18 +136,19 @@ class Page:
 
 
 @pytest.fixture
-def page(quiet: Quiet) -> Iterator[Page]:
-    with _served(quiet) as page:
-        yield page
+def page(shared_page: Page) -> Iterator[Page]:
+    """The page of a farm in which nothing was submitted yet, and to which nobody has a key."""
+    shared_page.quiet.clear()
+    shared_page.door.forget()
+    with contextlib.ExitStack() as browsers:
+        yield replace(shared_page, browsers=browsers)
 
 
-@contextmanager
-def _served(quiet: Quiet) -> Iterator[Page]:
-    connections = Connections(Settings.load(quiet.farm.settings), threads=10)
-    ring = KeyRing(Keys(connections.engine).valid)
-    access = BrowserAuth(
-        lambda token: LOCAL if token == LOCAL_TOKEN else ring.verify(token), shown_to=["anna"]
-    )
+@pytest.fixture(scope="module")
+def shared_page(shared_quiet: Quiet) -> Iterator[Page]:
+    connections = Connections(Settings.load(shared_quiet.farm.settings), threads=10)
+    door = Door(connections.engine)
+    access = BrowserAuth(door.verify, shown_to=["anna"])
     config = uvicorn.Config("", port=0, log_config=None, timeout_graceful_shutdown=1)
     bound = config.bind_socket()
     port = bound.getsockname()[1]
@@ -144,8 +163,7 @@ def _served(quiet: Quiet) -> Iterator[Page]:
     thread.start()
     try:
         eventually(lambda: server.started)
-        with contextlib.ExitStack() as browsers:
-            yield Page(quiet, f"http://127.0.0.1:{port}", access, browsers)
+        yield Page(shared_quiet, f"http://127.0.0.1:{port}", door, access, contextlib.ExitStack())
     finally:
         server.should_exit = True
         thread.join(30)
@@ -213,9 +231,9 @@ class TestComingIn:
         eventually(lambda: browser.client.get("/page/").status_code == 303)
 
     def test_a_service_without_tokens_shows_its_page_to_all_its_users(
-        self, quiet: Quiet, tmp_path: Path
+        self, shared_quiet: Quiet, tmp_path: Path
     ) -> None:
-        with quiet.farm.started(tmp_path, "serve", "--port", "0", "--no-token") as running:
+        with shared_quiet.farm.started(tmp_path, "serve", "--port", "0", "--no-token") as running:
             eventually(lambda: "Listening" in running.said, seconds=60)
             found = re.search(r"http://\S+?(?=,)", running.said)
             assert found, running.said
@@ -570,8 +588,10 @@ class TestLooking:
         answer = page.local().get(path, status=404)
         assert answer.headers["content-type"].startswith("text/html")
 
-    def test_a_command_can_be_stopped_while_the_page_is_open(self, quiet: Quiet, tmp_path: Path) -> None:
-        farm: Command = quiet.farm
+    def test_a_command_can_be_stopped_while_the_page_is_open(
+        self, shared_quiet: Quiet, tmp_path: Path
+    ) -> None:
+        farm: Command = shared_quiet.farm
         with farm.started(tmp_path, "serve", "--port", "0") as running:
             eventually(lambda: "/page/enter?code=" in running.said, seconds=60)
             found = re.search(r"open (http://[^/]+)(/\S+)", running.said)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,9 @@ from farm.store import postgres
 from farm.store.transitions import Store
 from tests.chaos.servers import Servers
 from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, WRONG, Command
-from tests.farms import CORE, Quiet, a_worker
+from tests.farms import CORE, Quiet
+from tests.fuzz.http import ask
+from tests.http_service import listening
 from tests.processes import PATIENCE, eventually
 from tests.services import Service, serving_http
 
@@ -65,6 +67,7 @@ def seen(results: list[dict[str, Any]], *fields: str) -> list[Any]:
 
 
 class TestAsking:
+    @pytest.mark.newcomer
     def test_each_form_is_judged_and_has_its_reward(self, service: Service) -> None:
         answer = service.post(
             stated(RIGHT, key=None, name="n", group="g"),
@@ -277,11 +280,13 @@ class TestWhatIsNotThere:
 
 
 class TestWhatIsTooMuch:
-    def test_is_a_body_that_is_too_large(self, service: Service) -> None:
-        with service.client() as client:
-            big = b'{"items": [{"program": "' + b"x" * (BODY_MIB << 20) + b'"}]}'
-            answer = client.post("/v1/batches", content=big, headers={"Content-Type": "application/json"})
-        assert answer.status_code == 413
+    def test_is_a_body_that_is_said_to_be_too_large_and_is_not_waited_for(self, service: Service) -> None:
+        head = f"POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nContent-Length: {(BODY_MIB << 20) + 1}\r\n"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(60 * PATIENCE)
+            client.connect(str(service.path))
+            client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode())
+            assert client.recv(4096).startswith(b"HTTP/1.1 413 ")
 
     def test_is_a_question_after_too_many_items(self, service: Service) -> None:
         service.get("/v1/items", ids="b-1," * (MOST_ITEMS + 1), status=422)
@@ -472,24 +477,32 @@ class TestWhatIsAway:
                 assert answer.status_code == 503
                 assert client.get("/health/live").status_code == 200
             servers_of_its_own.start_postgres()
-            with a_worker(frail, tmp_path / "worker"):
-                assert seen(waiting.result(300)["items"], "reward") == [0.0, 1.0]
-                told = [(each["index"], each["reward"]) for _, each in streaming.result(300)[:-1]]
+            frail.judge(batch, 2, limit="output")
+            frail.judge(batch, 3, isolation="bwrap")
+            assert seen(waiting.result(300)["items"], "reward") == [0.0, 1.0]
+            told = [(each["index"], each["reward"]) for _, each in streaming.result(300)[:-1]]
         assert sorted(told) == [(1, 0.0), (2, 1.0)]
 
     def test_a_redis_that_was_killed_costs_time_only(
         self, frail: Quiet, servers_of_its_own: Servers, tmp_path: Path
     ) -> None:
-        with (
-            a_worker(frail, tmp_path / "worker"),
-            serving_http(frail.farm, tmp_path / "service") as service,
-        ):
+        items = [program(PROVED, 1), program(WRONG, 2)]
+        with serving_http(frail.farm, tmp_path / "service") as service, ThreadPoolExecutor(1) as pool:
+
+            def judged(*items: dict[str, Any]) -> list[Any]:
+                """Have these judged while a client waits for them; nobody tells the service of it."""
+                before = len(frail.ask("SELECT id FROM runs"))
+                waiting = pool.submit(service.post, *items, wait_seconds=600)
+                eventually(lambda: len(frail.ask("SELECT id FROM runs")) > before)
+                (run,) = frail.ask("SELECT id FROM runs ORDER BY created_at DESC LIMIT 1")
+                frail.judge(str(run), 1)
+                frail.judge(str(run), 2, limit="output")
+                return seen(waiting.result(300)["items"], "verdict")
+
             servers_of_its_own.valkey.end_by(signal.SIGKILL)
-            answer = service.post(program(PROVED, 1), program(WRONG, 2), wait_seconds=200)
-            assert seen(answer["items"], "verdict") == ["proved", "rejected"]
+            assert judged(*items) == ["proved", "rejected"]
             servers_of_its_own.start_valkey()
-            answer = service.post(program(PROVED, 3), wait_seconds=200)
-            assert seen(answer["items"], "verdict") == ["proved"]
+            assert judged(program(PROVED, 3)) == ["proved"]
 
     def test_a_service_that_was_killed_is_started_again_and_batches_are_there(
         self, quiet: Quiet, tmp_path: Path
@@ -520,21 +533,17 @@ class TestWhatIsAway:
         assert "Traceback" not in service.running.said
 
 
-def test_two_replicas_know_the_same(quiet: Quiet, tmp_path: Path) -> None:
-    with (
-        serving_http(quiet.farm, tmp_path / "one") as one,
-        serving_http(quiet.farm, tmp_path / "two") as two,
-        a_worker(quiet, tmp_path / "worker"),
-    ):
-        posted = one.post(program(PROVED, 1, key="k"), status=202)
-        again = two.post(program(PROVED, 1, key="k"), wait_seconds=100)
+def test_two_replicas_know_the_same(farm: Command, service: Service, tmp_path: Path) -> None:
+    with serving_http(farm, tmp_path / "two") as two:
+        posted = service.post(program(PROVED, 71, key="replicas"), status=202)
+        again = two.post(program(PROVED, 71, key="replicas"), wait_seconds=100)
         assert again["batch"] == posted["batch"]
-        assert one.get(f"/v1/batches/{posted['batch']}", wait_seconds=100) == again
-        refused = two.post(program(PROVED, 2, key="k"), status=409)
-        assert "'k'" in refused["detail"]
+        assert service.get(f"/v1/batches/{posted['batch']}", wait_seconds=100) == again
+        refused = two.post(program(PROVED, 72, key="replicas"), status=409)
+        assert "'replicas'" in refused["detail"]
 
 
-def test_what_the_schema_names_is_all_that_is_answered() -> None:
-    words = [sys.executable, "-m", "tests.fuzz.http", "--requests", "16"]
-    asked = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    assert asked.returncode == 0, asked.stdout + asked.stderr
+def test_what_the_schema_names_is_all_that_is_answered(farm: Command) -> None:
+    with listening(farm) as url:
+        asked = ask(url, requests=16, phases="fuzzing", stdout=subprocess.PIPE)
+    assert asked.returncode == 0, asked.stdout

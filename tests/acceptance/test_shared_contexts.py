@@ -15,7 +15,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.contexts import Contexts
 from farm_workers.environments.lean_environment import LeanEnvironment
-from farm_workers.exploits.corpus import Case, asked, read
+from farm_workers.exploits.corpus import Case, asked, one_of_each, read
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
@@ -43,6 +43,7 @@ from tests.reports import audited
 #: What stands above the theorem, for programs that have nothing there.
 _ABOVE = "\ndef above : Nat := 1\n\ntheorem above_is_one : above = 1 := rfl\n\n"
 TRICKS = [case for case in read() if case.runs_code and not case.is_honest]
+ONE_OF_EACH = one_of_each(TRICKS)
 
 
 #: Processes of other checkers, which were there before the test's own.
@@ -90,18 +91,23 @@ def told(report: Report) -> tuple[object, ...]:
     return verdict.outcome, verdict.reason, verdict.detail, report.answer.messages, report.preamble, *facts
 
 
-CASES = {
-    **PROOFS,
-    **{name: case[:3] for name, case in WRONG.items()},
-    **{name: (CONTEXT, *case) for name, case in EXPLOITS.items()},
-}
+CASES = {**PROOFS, **{name: case[:3] for name, case in WRONG.items()}}
+#: They are rejected by what the kernel and the audit see, which the tier `lean` does without.
+EXPLOITED = {name: (CONTEXT, *case) for name, case in EXPLOITS.items()}
 
 
-@pytest.mark.parametrize("tier", [Tier.KERNEL, Tier.LEAN])
+@pytest.mark.parametrize(
+    ("tier", "cases"), [(Tier.KERNEL, CASES | EXPLOITED), (Tier.LEAN, CASES)], ids=["kernel", "lean"]
+)
 def test_a_shared_context_changes_no_verdict(
-    sharing: Checker, unshared: Checker, core: LeanEnvironment, failures: list[str], tier: Tier
+    sharing: Checker,
+    unshared: Checker,
+    core: LeanEnvironment,
+    failures: list[str],
+    tier: Tier,
+    cases: dict[str, tuple[str, str, str]],
 ) -> None:
-    checks = {name: check_of(*case, tier=tier) for name, case in CASES.items()}
+    checks = {name: check_of(*case, tier=tier) for name, case in cases.items()}
     for name, check in checks.items():
         assert told(sharing.check(check, core)) == told(unshared.check(check, core)), name
     assert failures == []
@@ -213,15 +219,18 @@ def _line(number: int, core: LeanEnvironment, *, honest: bool) -> tuple[Check, R
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "cases", [ONE_OF_EACH, pytest.param(TRICKS, marks=pytest.mark.long)], ids=["one of each class", "all"]
+)
 def test_tricks_change_no_other_verdict_below_the_same_context(
-    sharing: Checker, core: LeanEnvironment
+    sharing: Checker, core: LeanEnvironment, cases: list[Case]
 ) -> None:
     def reason(check: Check) -> Reason:
         return judge(sharing.check(check, core)).reason
 
     with ThreadPoolExecutor(2) as threads:
         tricks, lines = [], []
-        for number, case in enumerate(TRICKS):
+        for number, case in enumerate(cases):
             tricks.append((case.name, threads.submit(sharing.check, _below(case, core), core)))
             for honest in (True, False):
                 check, expected = _line(number, core, honest=honest)

@@ -55,6 +55,7 @@ def local(farm: Command, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
 # Over HTTP
 
 
+@pytest.mark.newcomer
 def test_a_proof_is_found_over_http_and_sealed(client: Client) -> None:
     with client.session(ITEM) as session:
         first, wrong, done = session.step(session.root, ["constructor", "exact hr", "exact ⟨⟨hp, hq⟩, hr⟩"])

@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import NullPool, create_engine, text
 
 from farm.version import VERSION
-from tests.commands import ENDLESS, HEADER, PROVED, WRONG, Command, entry
+from tests.commands import ENDLESS, HEADER, PROVED, WRONG, Command, Running, entry
 from tests.farms import Quiet, a_worker, load
 from tests.processes import eventually
 from tests.services import serving_http
@@ -43,69 +42,73 @@ def busy_for_long(number: int, **more: object) -> dict[str, object]:
 # farm workers
 
 
-def test_a_worker_is_listed_with_what_it_serves_and_is_gone_when_it_has_ended(
+def test_a_worker_is_shown_as_it_serves_works_is_stopped_ends_and_is_gone(
     quiet: Quiet, tmp_path: Path
 ) -> None:
     with a_worker(quiet, tmp_path / "worker") as worker:
-        (found,) = workers(quiet)
-        said = quiet.farm("workers")
-        assert (found["pid"], found["node"]) == (worker.process.pid, os.uname().nodename)
-        assert (found["state"], found["silent"], found["checks"]) == ("serving", False, [])
-        assert (found["busy"], found["threads"], found["farm_version"]) == (0, 2, VERSION)
-        (core,) = found["environments"]
-        assert (core["name"], core["toolchain"][:11]) == ("core", "Lean 4.35.0")
-        assert "kernel" in core["tiers"]
-        assert found["isolation"]
-        assert found["name"] in said.stdout
-        assert said.stderr == ""
+        _is_listed(quiet, worker)
+        lines = [busy_for_long(2, name=HOSTILE), *[busy_for_long(n) for n in range(3, 7)]]
+        run_id = load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1), *lines)
+        eventually(lambda: quiet.queries.tally(run_id).statuses == {"done": 1, "running": 2, "queued": 3})
+        _is_at_work(quiet, run_id)
+        assert quiet.farm.json("status")["queues"][0]["workers"] == 1
+        assert quiet.farm("status").stderr == ""
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        eventually(lambda: workers(quiet)[0]["silent"])
+        os.kill(worker.process.pid, signal.SIGCONT)
+        eventually(lambda: not workers(quiet)[0]["silent"])
+        eventually(lambda: workers(quiet)[0]["checks"])
+        worker.process.terminate()
+        eventually(lambda: workers(quiet)[0]["state"] == "stopping")
         worker.process.terminate()
         assert worker.ended() == 0, worker.said
     assert workers(quiet) == []
     assert "start one with: farm worker" in quiet.farm("workers").stderr
 
 
-def test_what_a_worker_is_at_is_shown_with_its_line_and_since_when(quiet: Quiet, tmp_path: Path) -> None:
-    run_id = load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1), busy_for_long(2, name=HOSTILE))
-    with a_worker(quiet, tmp_path / "worker"):
-        eventually(lambda: quiet.queries.tally(run_id).statuses == {"done": 1, "running": 1})
-        eventually(lambda: workers(quiet)[0]["busy"] == 1)
-        ((at_work,),) = [each["checks"] for each in workers(quiet)]
-        assert (at_work["run"], at_work["line"], at_work["name"]) == (run_id, 2, HOSTILE)
-        assert (at_work["environment"], at_work["attempt"]) == ("core", 1)
-        assert at_work["seconds"] >= 0
-        said = quiet.farm("workers").stdout
-        assert f"{run_id}:2 odd\\x1b[31m\\x9b\\u202e\\nsecond" in said
-        assert not set(said) & set("\x1b\x9b\u202e")
+def _is_listed(quiet: Quiet, worker: Running) -> None:
+    (found,) = workers(quiet)
+    said = quiet.farm("workers")
+    assert (found["pid"], found["node"]) == (worker.process.pid, os.uname().nodename)
+    assert (found["state"], found["silent"], found["checks"]) == ("serving", False, [])
+    assert (found["busy"], found["threads"], found["farm_version"]) == (0, 2, VERSION)
+    (core,) = found["environments"]
+    assert (core["name"], core["toolchain"][:11]) == ("core", "Lean 4.35.0")
+    assert "kernel" in core["tiers"]
+    assert found["isolation"]
+    assert found["name"] in said.stdout
+    assert said.stderr == ""
 
 
-def test_a_worker_that_was_killed_is_marked_and_it_is_said_what_to_do(quiet: Quiet, tmp_path: Path) -> None:
+def _is_at_work(quiet: Quiet, run_id: str) -> None:
+    eventually(lambda: workers(quiet)[0]["busy"] == 2)
+    ((at_work, _),) = [sorted(each["checks"], key=lambda check: check["line"]) for each in workers(quiet)]
+    assert (at_work["run"], at_work["line"], at_work["name"]) == (run_id, 2, HOSTILE)
+    assert (at_work["environment"], at_work["attempt"]) == ("core", 1)
+    assert at_work["seconds"] >= 0
+    said = quiet.farm("workers").stdout
+    assert f"{run_id}:2 odd\\x1b[31m\\x9b\\u202e\\nsecond" in said
+    assert not set(said) & set("\x1b\x9b\u202e")
+
+
+def test_a_worker_that_was_killed_is_marked_and_it_is_said_what_to_do_and_names_stand_as_text(
+    quiet: Quiet, tmp_path: Path
+) -> None:
     with a_worker(quiet, tmp_path / "worker") as worker:
+        worker.process.send_signal(signal.SIGSTOP)
+        load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1, name=f"[red]{HOSTILE}"))
+        name = f"{os.uname().nodename}:{worker.process.pid}"
+        quiet.store.claim(["core"], worker=name, lease_seconds=600)
+        shown = quiet.farm("top").stdout
         worker.process.kill()
+    assert "[red]odd\\x1b[31m\\x9b\\u202e\\nsecond" in shown
+    assert not set(shown) & set("\x1b\x9b\u202e")
     eventually(lambda: workers(quiet)[0]["silent"])
     said = quiet.farm("workers")
     assert re.search(r"\bsilent\b", said.stdout)
     assert "longer than its lease" in said.stderr
     assert "farm worker" in said.stderr
     assert said.returncode == 0
-
-
-def test_a_worker_that_was_stopped_and_goes_on_is_no_longer_silent(quiet: Quiet, tmp_path: Path) -> None:
-    with a_worker(quiet, tmp_path / "worker") as worker:
-        os.kill(worker.process.pid, signal.SIGSTOP)
-        eventually(lambda: workers(quiet)[0]["silent"])
-        os.kill(worker.process.pid, signal.SIGCONT)
-        eventually(lambda: not workers(quiet)[0]["silent"])
-
-
-def test_a_worker_that_is_ending_says_so(quiet: Quiet, tmp_path: Path) -> None:
-    load(quiet.store, tmp_path / "a.jsonl", busy_for_long(1))
-    with a_worker(quiet, tmp_path / "worker") as worker:
-        eventually(lambda: workers(quiet)[0]["checks"])
-        worker.process.terminate()
-        eventually(lambda: workers(quiet)[0]["state"] == "stopping")
-        worker.process.terminate()
-        assert worker.ended() == 0
-    assert workers(quiet) == []
 
 
 # farm status without a run
@@ -175,15 +178,6 @@ def test_a_newest_run_with_unjudged_lines_is_told_by_the_exit_status(quiet: Quie
     assert quiet.farm("status", "--json").returncode == 3
 
 
-def test_who_serves_a_queue_is_counted(quiet: Quiet, tmp_path: Path) -> None:
-    run_id = load(quiet.store, tmp_path / "a.jsonl", *[busy_for_long(n) for n in range(1, 6)])
-    with a_worker(quiet, tmp_path / "worker"):
-        eventually(lambda: quiet.queries.tally(run_id).statuses == {"running": 2, "queued": 3})
-        said = quiet.farm("status")
-        assert quiet.farm.json("status")["queues"][0]["workers"] == 1
-        assert said.stderr == ""
-
-
 # farm top
 
 
@@ -203,18 +197,6 @@ def test_without_a_terminal_one_picture_is_printed(quiet: Quiet, tmp_path: Path)
     (queue,) = facts["queues"]
     assert (queue["environment"], queue["priority"], queue["waiting"]) == ("core", "batch", 1)
     assert (queue["tier"], queue["workers"], queue["is_cut"]) == ("kernel", 0, False)
-
-
-def test_hostile_names_stand_in_the_picture_as_text(quiet: Quiet, tmp_path: Path) -> None:
-    load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1, name=f"[red]{HOSTILE}"))
-    with a_worker(quiet, tmp_path / "worker") as worker:
-        worker.process.send_signal(signal.SIGSTOP)
-        name = f"{os.uname().nodename}:{worker.process.pid}"
-        quiet.store.claim(["core"], worker=name, lease_seconds=600)
-        said = quiet.farm("top").stdout
-        worker.process.kill()
-    assert "[red]odd\\x1b[31m\\x9b\\u202e\\nsecond" in said
-    assert not set(said) & set("\x1b\x9b\u202e")
 
 
 @dataclass
@@ -271,36 +253,35 @@ def _control(descriptor: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
 
 
-@pytest.mark.parametrize("key", [b"q", b"\x03"], ids=["q", "Ctrl-C"])
-def test_a_key_ends_the_picture_and_the_terminal_is_as_before(quiet: Quiet, key: bytes) -> None:
+def test_ctrl_c_ends_the_picture_and_the_terminal_is_as_before(quiet: Quiet) -> None:
     with in_a_terminal(quiet.farm, "top") as terminal:
         before = terminal.modes()
         eventually(lambda: b"checks/s" in terminal.shown)
         assert terminal.modes() != before
-        terminal.press(key)
-        assert terminal.process.wait(60) == 0, terminal.shown.decode()
+        _ended_by(terminal, b"\x03")
         assert terminal.modes() == before
-        assert b"Traceback" not in terminal.shown
 
 
-def test_the_picture_is_drawn_anew(quiet: Quiet, tmp_path: Path) -> None:
+def _ended_by(terminal: Terminal, key: bytes) -> None:
+    terminal.press(key)
+    assert terminal.process.wait(60) == 0, terminal.shown.decode()
+    assert b"Traceback" not in terminal.shown
+
+
+def test_the_picture_is_drawn_anew_and_tells_of_a_postgresql_that_goes_away_till_a_key_ends_it(
+    quiet: Quiet, tmp_path: Path
+) -> None:
     with in_a_terminal(quiet.farm, "top") as terminal:
-        eventually(lambda: b"Nothing waits." in terminal.shown)
-        load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1))
-        eventually(lambda: b"oldest" in terminal.shown)
-        terminal.press(b"q")
-        assert terminal.process.wait(60) == 0
-
-
-def test_a_postgresql_that_goes_away_is_told_in_the_picture_and_looked_for_again(quiet: Quiet) -> None:
-    with in_a_terminal(quiet.farm, "top") as terminal:
+        before = terminal.modes()
         eventually(lambda: b"Nothing waits." in terminal.shown)
         with refused(quiet):
             eventually(lambda: b"does not answer" in terminal.shown)
             at = len(terminal.shown)
         eventually(lambda: b"Nothing waits." in terminal.shown[at:])
-        terminal.press(b"q")
-        assert terminal.process.wait(60) == 0
+        load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1))
+        eventually(lambda: b"oldest" in terminal.shown)
+        _ended_by(terminal, b"q")
+        assert terminal.modes() == before
 
 
 @contextmanager

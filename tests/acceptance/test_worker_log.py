@@ -124,7 +124,7 @@ def test_a_worker_that_cannot_begin_says_why_in_an_event(quiet: Quiet, tmp_path:
 
 def test_a_service_logs_events_and_no_token(quiet: Quiet, tmp_path: Path) -> None:
     farm = quiet.farm.having(FARM_LOG_FORMAT="json", FARM_HOME=str(tmp_path / "home"))
-    with farm.started(tmp_path / "service", "serve", "--port", "0") as service:
+    with farm.forked(tmp_path / "service", "serve", "--port", "0") as service:
         eventually(lambda: "Listening on" in service.said, seconds=60)
         token = next((tmp_path / "home").glob("*token*")).read_text().strip()
         service.process.terminate()

@@ -80,6 +80,28 @@ def _failures(log: str) -> str:
     return log[log.rfind("Traceback") :][:4000] if "Traceback" in log else ""
 
 
+def ask(
+    url: str, *, requests: int, seed: int = 0, phases: str = "coverage,fuzzing", stdout: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Ask a service about so many requests, and return how schemathesis ends, and what it said to a pipe."""
+    words = [
+        *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
+        *("--phases", phases, "--mode", "all", "--checks", ",".join(_CHECKS)),
+        *("--max-examples", str(max(1, requests // _OPERATIONS)), "--continue-on-failure"),
+        *("--seed", str(seed), "--request-timeout", "30", "--no-color"),
+        *("--suppress-health-check", "all"),
+    ]
+    return subprocess.run(
+        words,
+        env=os.environ | {"SCHEMATHESIS_HOOKS": "tests.fuzz.http_hooks"},
+        cwd=Path(__file__).parents[2],
+        stdout=stdout,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
 def main() -> None:
     """Ask, print what schemathesis prints, and end as it does."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -87,16 +109,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, _service(Path(folder)) as url:
-        words = [
-            *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
-            *("--phases", "coverage,fuzzing", "--mode", "all", "--checks", ",".join(_CHECKS)),
-            *("--max-examples", str(max(1, options.requests // _OPERATIONS)), "--continue-on-failure"),
-            *("--seed", str(options.seed), "--request-timeout", "30", "--no-color"),
-            *("--suppress-health-check", "all"),
-        ]
-        hooks = {"SCHEMATHESIS_HOOKS": "tests.fuzz.http_hooks"}
-        ended = subprocess.run(words, env=os.environ | hooks, cwd=Path(__file__).parents[2], check=False)
-    sys.exit(ended.returncode)
+        asked = ask(url, requests=options.requests, seed=options.seed)
+    sys.exit(asked.returncode)
 
 
 if __name__ == "__main__":

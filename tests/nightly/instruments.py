@@ -56,7 +56,11 @@ INSTRUMENTS = (
         name="acceptance",
         arguments=("-m", "pytest", "-n", "5", "--dist", "loadfile", "tests/acceptance"),
     ),
-    Instrument(name="hostile", arguments=(*_PYTEST, "tests/acceptance/test_hostile.py"), is_slice=True),
+    Instrument(
+        name="hostile",
+        arguments=(*_PYTEST, "tests/acceptance/test_hostile.py", "tests/acceptance/test_shared_contexts.py"),
+        is_slice=True,
+    ),
     Instrument(name="oracle", arguments=(*_PYTEST, "tests/acceptance/test_oracle.py"), is_slice=True),
     Instrument(name="levels", arguments=(*_PYTEST, "tests/acceptance/test_box.py"), is_slice=True),
     Instrument(name="ways", arguments=(*_PYTEST, *_WAYS), is_slice=True),
