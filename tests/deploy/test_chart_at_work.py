@@ -44,6 +44,8 @@ from tests.farms import CORE, claimed, finished, load
 from tests.no_namespaces import PREFIX
 from tests.processes import PATIENCE, eventually
 
+# The chart names their commands.
+pytestmark = pytest.mark.reaches("farm", "farm_workers")
 BIN = Path(postgres.__file__).parents[2] / ".venv" / "bin"
 
 
