@@ -60,11 +60,14 @@ demo: setup
 # the longest files come first in the alphabet, so that no process has a long one left at the end.
 PROCESSES ?= 5
 PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+# Metamath is tested where Debian's packages are installed.
+METAMATH = $(and $(shell command -v metamath),$(wildcard /usr/share/metamath/databases/set.mm))
+TESTS = $(addprefix tests/,acceptance integration migration unit) $(if $(METAMATH),tests/systems/test_metamath.py)
 test: .venv/.ready-dev
-	@$(PYTEST) -m "not long and not whole"
+	@$(PYTEST) -m "not long and not whole" $(TESTS)
 
 test-all: .venv/.ready-dev
-	@$(PYTEST)
+	@$(PYTEST) $(TESTS)
 
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly

@@ -223,4 +223,8 @@ def test_make_test_runs_marked_tests_of_acceptance_only_and_says_what_it_left_ou
 def _make(target: str) -> str:
     """Return the expression by which a target of the Makefile chooses tests."""
     said = subprocess.run(["make", "-n", "-s", target], cwd=ROOT, capture_output=True, text=True, check=True)
-    return shlex.split(said.stdout.splitlines()[-1])[-1]
+    before, words = "", []
+    for word in shlex.split(said.stdout):
+        words += [word] if before == "-m" else []
+        before = word
+    return words[-1]
