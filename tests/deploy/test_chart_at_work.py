@@ -45,7 +45,9 @@ from tests.no_namespaces import PREFIX
 from tests.processes import PATIENCE, eventually
 
 # The chart names their commands.
-pytestmark = pytest.mark.reaches("farm", "farm_workers")
+pytestmark = pytest.mark.reaches(
+    "farm.cli.keys", "farm.cli.metrics", "farm.cli.operating", "farm.cli.roles", "farm.cli.serving"
+)
 BIN = Path(postgres.__file__).parents[2] / ".venv" / "bin"
 
 

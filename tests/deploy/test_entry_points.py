@@ -18,8 +18,6 @@ from tests.deploy.containers import ROOT, Container, Ended, Image, Networked, ho
 if os.geteuid() != 0 and not os.environ.get("CI"):
     pytest.skip("only root starts containers", allow_module_level=True)
 
-# The images contain all of it.
-pytestmark = pytest.mark.reaches("farm", "farm_workers")
 PROGRAM = "prelude\nimport Core\n\ntheorem t : True := True.intro\n"
 QUICKSTART = ROOT / "examples" / "quickstart.jsonl"
 
