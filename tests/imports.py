@@ -122,6 +122,8 @@ def _parameters(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from (each.arg for each in (*node.args.args, *node.args.kwonlyargs))
         elif isinstance(node, ast.Call) and _called(node) in ("usefixtures", "getfixturevalue"):
             yield from _strings(node)
+        elif isinstance(node, ast.keyword) and node.arg == "autouse":
+            yield node.arg
 
 
 def _called(node: ast.Call) -> str:

@@ -13,7 +13,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -98,6 +98,13 @@ class TestFile:
         return not self.words.isdisjoint({place.name, place.suffix or place.name, *extra})
 
 
+def _unasked(fixtures: Mapping[str, Source]) -> Iterator[str]:
+    """Yield the definitions of a conftest.py that serve each test, whatever it names."""
+    for name, said in fixtures.items():
+        if name.startswith("pytest_") or "autouse" in said.fixtures:
+            yield name
+
+
 class Suite:
     """The files of tests of a checkout."""
 
@@ -132,7 +139,7 @@ class Suite:
         ]
         conftests = [each for each in conftests if (self.root / each).exists()]
         fixtures = {name: said for each in conftests for name, said in definitions(self.root / each).items()}
-        said, files, used = Source(), {path}, {name for name in fixtures if name.startswith("pytest_")}
+        said, files, used = Source(), {path}, set(_unasked(fixtures))
         waiting = [source(self.root / path), *(fixtures[name] for name in used)]
         while waiting:
             said |= (piece := waiting.pop())
@@ -151,7 +158,7 @@ class Suite:
 
     def _helpers(self, name: str) -> set[str]:
         parts = name.split(".")
-        if parts[0] != "tests" or len(parts) < 2:
+        if parts[0] not in ("tests", "docker", "docs") or len(parts) < 2:
             return set()
         places = ["/".join(parts), *(["/".join(parts[:-1])] if len(parts) > 2 else [])]
         ways = [f"{place}{way}" for place in places for way in (".py", "/__main__.py")]

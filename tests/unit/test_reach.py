@@ -132,6 +132,7 @@ def test_what_a_fixture_uses_is_of_the_tests_that_name_it(tmp_path: Path) -> Non
         "import pytest\nfrom farm.reports import svg\nfrom tests import helper\n\n"
         "def drawn(): return svg\n@pytest.fixture\ndef figure(): return drawn()\n"
         "@pytest.fixture\ndef command(figure): return helper.WORDS\n"
+        "@pytest.fixture(autouse=True)\ndef always():\n    from farm.trainers import rows\n"
     )
     for name in ("figure", "command", "other"):
         (folder / f"test_{name}.py").write_text(f"def test_it({name}): pass\n")
@@ -145,6 +146,7 @@ def test_what_a_fixture_uses_is_of_the_tests_that_name_it(tmp_path: Path) -> Non
     assert found("farm/reports/svg.py") == {"figure", "command", "marked"}
     assert found("farm/cli/keys.py") == {"command"}
     assert found("tests/helper.py") == {"command"}
+    assert found("farm/trainers/rows.py") == {"figure", "command", "other", "marked"}
     assert found("farm/trainers/trl.py") == set()
 
 
