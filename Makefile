@@ -3,12 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo docs test nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench settings lock clean
+.PHONY: help setup demo docs test test-all nightly coverage test-vm images-check fuzz exploits chaos rolling load lint bench settings lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
-	@echo "make test    set everything up, run the test suite; some files take turns"
-	@echo "make nightly run the long instruments, which make test leaves out, and print a table of them; about two hours"
+	@echo "make test    set everything up, test this machine and this clone in a few minutes"
+	@echo "make test-all run every test but the long ones once; about half an hour"
+	@echo "make nightly run the long instruments, which the others leave out, and print a table of them; about two hours"
 	@echo "make coverage run the unit tests; fails when they take too few lines and branches"
 	@echo "make test-vm run the tests of the box in an emulated machine that has control groups of version 2"
 	@echo "make images-check build the images with buildah and run them; as root, with Debian's buildah and debootstrap"
@@ -55,12 +56,18 @@ demo: setup
 	@echo
 	@echo "The verdicts are in build/quickstart.jsonl. Your own: .venv/bin/farm submit MANIFEST"
 
-# Most tests wait for something most of the time: more of them run side by side than there are cores. Files begin in
-# the order that tests/conftest.py gives them.
+# Most tests wait for something most of the time: more of them run side by side than there are cores. The folders with
+# the longest files come first in the alphabet, so that no process has a long one left at the end.
 PROCESSES ?= 5
+PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+# Metamath is tested where Debian's packages are installed.
+METAMATH = $(and $(shell command -v metamath),$(wildcard /usr/share/metamath/databases/set.mm))
+TESTS = $(addprefix tests/,acceptance integration migration unit) $(if $(METAMATH),tests/systems/test_metamath.py)
 test: .venv/.ready-dev
-	@$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder \
-		-p tests.budget -p tests.turns
+	@$(PYTEST) -m "not long and not whole" $(TESTS)
+
+test-all: .venv/.ready-dev
+	@$(PYTEST) $(TESTS)
 
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -19,7 +20,6 @@ from farm.embedded import Servers, down, ensure
 from farm.redis_client import redis_url
 from farm.store import postgres
 from tests.made_once import MadeOnce
-from tests.order import longest
 from tests.pooler import pooling
 from tests.processes import PATIENCE
 
@@ -29,25 +29,52 @@ def pytest_configure() -> None:
 
     An example of a property has no deadline: beside other tests any may take longer than usual.
     """
-    hypothesis.settings.register_profile("farm", deadline=None)
-    hypothesis.settings.load_profile("farm")
+    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.load_profile("patient")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give a slow machine more time for a test, and begin with the files that take longest.
+#: `make test` runs the tests of these folders but those marked `whole`, and of other folders those marked
+#: `newcomer`.
+_QUICK = ("tests/unit/", "tests/integration/", "tests/migration/")
+_left_out = pytest.StashKey[int]()
 
-    Then no process of a run has a long file left when the others are done.
-    """
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give a slow machine more time for a test, and mark as `whole` what `make test` leaves out."""
     limit = pytest.mark.timeout(float(config.getini("timeout")) * PATIENCE)
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(limit)
-    if hasattr(config, "workerinput"):
-        seconds = longest()
-        items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))
+        if not item.nodeid.startswith(_QUICK) and item.get_closest_marker("newcomer") is None:
+            item.add_marker(pytest.mark.whole)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take from a process of the run how many tests it left out: each one collects all."""
+    node.config.stash[_left_out] = node.workeroutput.get("left_out", 0)
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count the tests that are left out, except the long ones."""
+    for item in items:
+        if item.get_closest_marker("whole") and not item.get_closest_marker("long"):
+            item.config.stash[_left_out] = item.config.stash.get(_left_out, 0) + 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the count over, in a process of a run with several."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(_left_out, 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which command runs what is left out."""
+    if count := config.stash.get(_left_out, 0):
+        terminalreporter.write_line(f"{count} tests were left out; `make test-all` runs them too")
 
 
 @pytest.fixture(scope="session")

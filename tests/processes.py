@@ -10,7 +10,7 @@ from pathlib import Path
 
 _CHECKOUT = Path(__file__).parents[1]
 #: Where Python finds the farm's packages, and the tests' own: a value of PYTHONPATH.
-CODE = os.pathsep.join(str(_CHECKOUT / each) for each in (".", "workers", "migrations"))
+CODE = os.pathsep.join(f"{_CHECKOUT}/{each}" for each in ("", "workers/", "migrations/"))
 #: By how much longer things may take on this machine than on a common one.
 PATIENCE = float(os.environ.get("FARM_TEST_PATIENCE", "1"))
 

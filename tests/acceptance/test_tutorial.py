@@ -15,6 +15,10 @@ import pytest
 from tests.commands import Command, lines
 from tests.processes import PATIENCE, eventually
 
+# The page types their commands.
+pytestmark = pytest.mark.reaches(
+    "farm.cli.operating", "farm.cli.reporting", "farm.cli.serving", "farm.cli.show"
+)
 PAGE = (Path(__file__).parents[2] / "docs" / "start" / "tutorial.md").read_text()
 _BLOCK = re.compile(r'^```(sh|text)(?: title="([^"]*)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"open (http://\S+)")

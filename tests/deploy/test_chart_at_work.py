@@ -44,6 +44,10 @@ from tests.farms import CORE, claimed, finished, load
 from tests.no_namespaces import PREFIX
 from tests.processes import PATIENCE, eventually
 
+# The chart names their commands.
+pytestmark = pytest.mark.reaches(
+    "farm.cli.keys", "farm.cli.metrics", "farm.cli.operating", "farm.cli.roles", "farm.cli.serving"
+)
 BIN = Path(postgres.__file__).parents[2] / ".venv" / "bin"
 
 

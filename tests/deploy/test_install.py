@@ -22,6 +22,10 @@ from tests.deploy.unit import UNITS, Unit
 from tests.pooler import Pooler, pooling
 from tests.processes import eventually
 
+# The page types their commands.
+pytestmark = pytest.mark.reaches(
+    "farm.cli.keys", "farm.cli.metrics", "farm.cli.operating", "farm.cli.roles", "farm.cli.serving"
+)
 SOURCE = Path(__file__).parents[2]
 #: What cannot be done without systemd and the network, and what a node has already.
 _ELSEWHERE = re.compile(r"(systemctl|journalctl|apt-get|farm-node|/opt/farm/bin/farm db|echo|printf|psql) ")

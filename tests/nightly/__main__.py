@@ -1,8 +1,6 @@
 """Run the long instruments, and print a table of them: ``python -m tests.nightly``.
 
-``--slice TEXT`` runs one of those that take a few minutes, chosen by the hash of the text: continuous
-integration gives the commit's id, so that a few landings run all of them. Names run those instruments alone.
-The exit status is 0 when every instrument passed, 1 when one failed.
+Names run those instruments alone. The exit status is 0 when every instrument passed, 1 when one failed.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.nightly.instruments import INSTRUMENTS, chosen, run, table
+from tests.nightly.instruments import INSTRUMENTS, run, table
 
 
 def main() -> int:
@@ -18,19 +16,10 @@ def main() -> int:
     by_name = {each.name: each for each in INSTRUMENTS}
     parser = argparse.ArgumentParser(prog="python -m tests.nightly", description="Run the long instruments.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(by_name)} (all)")
-    parser.add_argument("--slice", metavar="TEXT", help="run the one that the hash of this text chooses")
-    parser.add_argument(
-        "--beside",
-        choices=("yes", "no"),
-        help="run it only if other tests may run beside it, or only if none may",
-    )
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in by_name]:
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(by_name)}")
     wanted = [by_name[name] for name in options.names] or list(INSTRUMENTS)
-    wanted = [chosen(options.slice)] if options.slice else wanted
-    if options.beside:
-        wanted = [each for each in wanted if each.is_alone == (options.beside == "no")]
     ran = run(wanted)
     sys.stdout.write(table(ran))
     return 1 if any(each.status for each in ran) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -17,17 +16,11 @@ _PYTEST = ("-m", "pytest", "-m", "long")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instrument:
-    """One long instrument: arguments of Python, and environment variables.
-
-    `is_slice` marks those of a few minutes that continuous integration takes turns with, `is_alone` those
-    that compare times and so run without other tests beside them.
-    """
+    """One long instrument: arguments of Python, and environment variables."""
 
     name: str
     arguments: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
-    is_slice: bool = False
-    is_alone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,51 +35,48 @@ class Ran:
 # Landlock in place of namespaces, for programs whose tests are too long to run at both levels each time.
 _WALLED = {"FARM_TEST_ISOLATION": "landlock"}
 _SYSTEMS = ("tests/systems/test_hol_light.py", "tests/systems/test_metamath.py")
+_FOLDERS = ("tests/acceptance", "tests/integration", "tests/unit")
 _TRICKS = ("tests/acceptance/test_nothing_passes_on.py", "tests/acceptance/test_tokens.py")
 _WAYS = tuple(f"tests/acceptance/test_{name}.py" for name in ("ways", "prepared", "second_kernel"))
 
-INSTRUMENTS = (
+#: Instruments that are the long tests of some files.
+_LONG = (
     Instrument(
-        name="tricks",
-        arguments=("-m", "pytest", *_TRICKS),
-        variables={"FARM_TEST_AFTER": "300"},
-        is_slice=True,
+        name="hostile",
+        arguments=(*_PYTEST, "tests/acceptance/test_hostile.py", "tests/acceptance/test_shared_contexts.py"),
     ),
+    Instrument(name="oracle", arguments=(*_PYTEST, "tests/acceptance/test_oracle.py")),
+    Instrument(name="levels", arguments=(*_PYTEST, "tests/acceptance/test_box.py")),
+    Instrument(name="ways", arguments=(*_PYTEST, *_WAYS)),
+    Instrument(name="contest", arguments=(*_PYTEST, "tests/acceptance/test_bench.py")),
+    Instrument(name="around", arguments=(*_PYTEST, "tests/integration/test_bench_around.py")),
+    Instrument(name="selftest", arguments=(*_PYTEST, "tests/acceptance/test_tiers.py")),
+    Instrument(
+        name="images",
+        arguments=(*_PYTEST, "tests/acceptance/test_images.py", "tests/acceptance/test_isolation.py"),
+    ),
+    Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py")),
+    Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py")),
+)
+_FILES = {word for each in _LONG for word in each.arguments if word.endswith(".py")}
+
+INSTRUMENTS = (
+    Instrument(name="tricks", arguments=("-m", "pytest", *_TRICKS), variables={"FARM_TEST_AFTER": "300"}),
     Instrument(
         name="acceptance",
         arguments=("-m", "pytest", "-n", "5", "--dist", "loadfile", "tests/acceptance"),
     ),
+    *_LONG,
     Instrument(
-        name="hostile",
-        arguments=(*_PYTEST, "tests/acceptance/test_hostile.py", "tests/acceptance/test_shared_contexts.py"),
-        is_slice=True,
+        name="others",
+        arguments=(*_PYTEST, *_FOLDERS, *(f"--ignore={file}" for file in sorted(_FILES))),
     ),
-    Instrument(name="oracle", arguments=(*_PYTEST, "tests/acceptance/test_oracle.py"), is_slice=True),
-    Instrument(name="levels", arguments=(*_PYTEST, "tests/acceptance/test_box.py"), is_slice=True),
-    Instrument(name="ways", arguments=(*_PYTEST, *_WAYS), is_slice=True),
-    Instrument(
-        name="contest", arguments=(*_PYTEST, "tests/acceptance/test_bench.py"), is_slice=True, is_alone=True
-    ),
-    Instrument(
-        name="around",
-        arguments=(*_PYTEST, "tests/integration/test_bench_around.py"),
-        is_slice=True,
-        is_alone=True,
-    ),
-    Instrument(name="selftest", arguments=(*_PYTEST, "tests/acceptance/test_tiers.py"), is_slice=True),
-    Instrument(
-        name="images",
-        arguments=(*_PYTEST, "tests/acceptance/test_images.py", "tests/acceptance/test_isolation.py"),
-        is_slice=True,
-    ),
-    Instrument(name="walled", arguments=("-m", "pytest", *_SYSTEMS), variables=_WALLED, is_slice=True),
+    Instrument(name="walled", arguments=("-m", "pytest", *_SYSTEMS), variables=_WALLED),
     Instrument(
         name="walled-corpus",
         arguments=("-m", "pytest", "-n", "5", "tests/acceptance/test_corpus.py"),
         variables=_WALLED,
     ),
-    Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py"), is_slice=True),
-    Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py"), is_slice=True),
     Instrument(name="fuzz-http", arguments=("-m", "tests.fuzz.http", "--requests", "10000")),
     Instrument(name="fuzz-olean", arguments=("-m", "tests.fuzz.olean", "--examples", "100000")),
     Instrument(name="fuzz-programs", arguments=("-m", "tests.fuzz.programs", "--examples", "100000")),
@@ -94,13 +84,6 @@ INSTRUMENTS = (
     Instrument(name="load", arguments=("-m", "tests.load", "--minutes", "10")),
     Instrument(name="rolling", arguments=("-m", "tests.rolling")),
 )
-
-
-def chosen(text: str) -> Instrument:
-    """Return the slice for a text, such as a commit's id: any text names one of them."""
-    slices = [each for each in INSTRUMENTS if each.is_slice]
-    digest = hashlib.sha256(text.encode()).digest()
-    return slices[int.from_bytes(digest) % len(slices)]
 
 
 def run(instruments: Iterable[Instrument]) -> list[Ran]:

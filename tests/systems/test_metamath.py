@@ -39,6 +39,7 @@ def small(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield found
 
 
+@pytest.mark.newcomer
 @pytest.mark.parametrize(
     ("statement", "proof"),
     [

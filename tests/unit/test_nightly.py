@@ -1,17 +1,8 @@
-"""Which long instrument continuous integration runs."""
+"""The table of the long instruments."""
 
 from __future__ import annotations
 
-from tests.nightly.instruments import INSTRUMENTS, Ran, chosen, table
-
-
-def test_commits_choose_every_short_instrument_in_turn() -> None:
-    found = {chosen(f"{number:040x}").name for number in range(400)}
-    assert found == {each.name for each in INSTRUMENTS if each.is_slice}
-
-
-def test_a_commit_always_chooses_the_same_one() -> None:
-    assert chosen("f5b4d59") == chosen("f5b4d59")
+from tests.nightly.instruments import Ran, table
 
 
 def test_the_table_says_how_long_each_took_and_which_failed() -> None:

@@ -1,4 +1,4 @@
-"""What processes of a run of tests share: the order of files, and folders that are made once."""
+"""Folders that one of the processes of a run makes for all of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.made_once import MadeOnce, copied
-from tests.order import longest
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_every_file_that_is_written_down_is_there_and_the_longest_is_the_first() -> None:
-    found = longest()
-    assert [file for file in found if not (ROOT / file).exists()] == []
-    assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
 def _fill(folder: Path) -> None:
