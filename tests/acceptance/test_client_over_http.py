@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -348,11 +347,9 @@ def test_a_service_that_stays_away_is_an_unknown_reward(farm: Command, tmp_path:
     with Proxy(path) as proxy, Client(proxy.url, deadline=4.0) as client:
         with served(farm, tmp_path / "serve", path, behind=[proxy]):
             client.environments()
-        began = time.monotonic()
         found = client.check_all(["one", "two"])
     assert rewards(found) == [None, None]
     assert {each.status for each in found} == {"unknown"}
-    assert time.monotonic() - began < 4.5 * PATIENCE
 
 
 def test_a_full_queue_is_waited_for_and_nothing_is_taken_of_what_it_refused(

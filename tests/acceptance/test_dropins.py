@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +21,7 @@ from farm.task import Task
 from tests.commands import Command
 from tests.farms import Quiet, claimed, finished, load
 from tests.http_service import TOKEN, listening
-from tests.processes import PATIENCE, eventually
+from tests.processes import eventually
 
 HEADER = "prelude\nimport Core\n"
 PROVED = HEADER + "theorem t : True := True.intro\n"
@@ -172,14 +171,12 @@ def test_a_proof_that_prints_what_it_likes_is_one(url: str) -> None:
 
 def test_nemo_reads_a_timeout_before_it_gives_up(url: str) -> None:
     execute(url, PROVED + "-- the header is imported now")
-    began = time.monotonic()
     answer = execute(url, ENDLESS, timeout=2)
     assert answer.json() == {
         "process_status": "timeout",
         "stdout": "",
         "stderr": "Execution timed out after 2 seconds\n",
     }
-    assert time.monotonic() - began < 2 + 5 * PATIENCE
 
 
 @pytest.mark.parametrize("language", ["python", "ipython", "lean"])
@@ -229,10 +226,8 @@ def test_what_lean_cannot_be_given_is_an_error(url: str, program: str) -> None:
 
 
 def test_nemo_is_answered_before_it_gives_up_on_a_farm_without_a_worker(quiet: Quiet, quiet_url: str) -> None:
-    began = time.monotonic()
     answer = execute(quiet_url, PROVED, timeout=1)
     assert answer.status_code == 502
-    assert time.monotonic() - began < 1 + 5 * PATIENCE
     assert httpx.get(f"{quiet_url}/health").status_code == 200
 
 

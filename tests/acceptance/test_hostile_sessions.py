@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -237,9 +236,7 @@ def test_a_process_that_lies_costs_the_outcome_of_its_own_tactic(name: str) -> N
     files, threads = descriptors(), threading.active_count()
     liar = _Liar(body)
     with closing(liar.open()) as session:
-        began = time.monotonic()
         found = list(session.step((0, ()), ["error", "lie", "skip"], LIMITS))
-        assert time.monotonic() - began < 2 * LIMITS.seconds + PATIENCE
         assert found[0].outcome == "error"
         assert found[1].outcome in expected.split()
         assert all(0.0 <= each.cpu_ms < math.inf for each in found)
@@ -288,10 +285,8 @@ def test_a_holder_that_takes_no_order_ends_the_session_within_the_limit() -> Non
     liar = _Liar(body)
     with closing(liar.open()) as session:
         assert [each.outcome for each in session.step((0, ()), ["lie"], LIMITS)] == ["goals"]
-        began = time.monotonic()
         with pytest.raises(SessionGone):
             list(session.step((0, ("lie",)), ["skip"], LIMITS))
-        assert time.monotonic() - began < LIMITS.seconds + 1.0 + PATIENCE
         eventually(lambda: not family(liar.forks[0].pid))
 
 
@@ -349,10 +344,8 @@ def test_answers_as_long_as_they_may_be_are_cut() -> None:
 )
 def test_a_first_process_that_lies_opens_no_session(opening: str, why: str) -> None:
     files, liar = descriptors(), _Liar("pass", opening)
-    began = time.monotonic()
     with pytest.raises(NoSession, match=why):
         liar.open()
-    assert time.monotonic() - began < 3 * PATIENCE
     eventually(lambda: not family(liar.forks[0].pid))
     assert descriptors() == files
 
@@ -468,9 +461,7 @@ def test_a_tactic_that_does_harm_costs_itself_alone(worker: Worker, name: str) -
     eventually(lambda: len(worker.sessions) == 1)
     images, files = worker.checker.images(), descriptors()
     kept = worker.open(cheating(HARM[name]))
-    began = time.monotonic()
     found = [each.outcome for each in worker.step(kept, "constructor", "cheat!!", "skip")]
-    assert time.monotonic() - began < 10 * PATIENCE
     assert (found[0], found[2]) == ("goals", "goals")
     assert found[1] in {"goals", "error", "crashed", "timeout", "memory", "no_goals"}
     # The same session, another one that was there before, and a check on the same image.

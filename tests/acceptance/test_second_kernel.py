@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
-from tests.processes import PATIENCE
 from tests.reports import audited
 
 STATEMENT = "theorem t : 1 = 1 := sorry\n"
@@ -277,13 +275,11 @@ def test_an_environment_with_a_checker_that_is_none_is_not_fit_to_judge(
     assert "audit = false" not in str(error.value)
 
 
-def test_a_checker_that_never_ends_is_unfit_after_its_time_and_is_not_asked_again(
+def test_a_checker_that_never_ends_is_unfit_after_its_time(
     checker: Checker, core: LeanEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farm_workers.checking.canary._CHECKER_SECONDS", 2.0)
-    began = time.monotonic()
     wrong = " ".join(examine(saying(core, "exec sleep 1000"), checker).wrong)
-    assert time.monotonic() - began < 15 * PATIENCE
     assert "replayed (forked)" in wrong
     assert "refused by the checker (forked)" in wrong
     assert "kernel_time" in wrong

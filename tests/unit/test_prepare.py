@@ -607,7 +607,7 @@ def test_a_parent_that_is_killed_leaves_no_child(long: Path) -> None:
     assert len(begun) == 2
     parent.kill()
     parent.communicate()
-    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+    eventually(lambda: not any(child.alive for child in begun))
 
 
 def ignores_interrupts(child: Process) -> bool:
@@ -626,7 +626,7 @@ def test_an_interrupt_from_the_terminal_ends_the_parent_and_its_children_say_not
     _, errors = parent.communicate(timeout=20)
     assert errors.count("Traceback") == 1
     assert "KeyboardInterrupt" in errors
-    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+    eventually(lambda: not any(child.alive for child in begun))
 
 
 def open_files(pid: int) -> Iterator[str]:
