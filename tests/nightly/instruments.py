@@ -44,6 +44,13 @@ _WALLED = {"FARM_TEST_ISOLATION": "landlock"}
 _SYSTEMS = ("tests/systems/test_hol_light.py", "tests/systems/test_metamath.py")
 _TRICKS = ("tests/acceptance/test_nothing_passes_on.py", "tests/acceptance/test_tokens.py")
 
+#: The unit tests that count calls, which compare times here.
+_GROWTH = tuple(
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests" / "unit").glob("test_*.py"))
+    if "from tests.counted import assert_" in path.read_text(encoding="utf-8")
+)
+
 INSTRUMENTS = (
     Instrument(
         name="tricks",
@@ -81,6 +88,15 @@ INSTRUMENTS = (
     ),
     Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py"), is_slice=True),
     Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py"), is_slice=True),
+    Instrument(
+        name="growth",
+        arguments=("-m", "pytest", *_GROWTH),
+        variables={"FARM_TEST_GROWTH": "time"},
+        is_alone=True,
+    ),
+    Instrument(
+        name="properties", arguments=("-m", "pytest", "tests/unit"), variables={"FARM_TEST_EXAMPLES": "2000"}
+    ),
     Instrument(name="fuzz-http", arguments=("-m", "tests.fuzz.http", "--requests", "10000")),
     Instrument(name="fuzz-olean", arguments=("-m", "tests.fuzz.olean", "--examples", "100000")),
     Instrument(name="fuzz-programs", arguments=("-m", "tests.fuzz.programs", "--examples", "100000")),
