@@ -25,8 +25,10 @@ _CLOCKS = {"time", "time_ns", "clock_gettime", "now", "times", "utcnow"} | _OF_M
 _MODULES = {"time", "datetime", "os"}
 #: How long something took, as the farm or a library measured it.
 _MEASURED = {"wall_seconds", "cpu_seconds", "import_seconds", "elapsed"}
+#: Methods whose answer comes within some seconds or not.
+_WAITS = {"wait", "wait_for", "acquire"}
 #: A function without any of these compares no times.
-_WORDS = _CLOCKS | _MEASURED | {"PATIENCE", "eventually"}
+_WORDS = _CLOCKS | _MEASURED | _WAITS | {"PATIENCE", "eventually"}
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _ITERATES = (ast.For, ast.AsyncFor, ast.comprehension)
 _BINDS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, *_ITERATES)
@@ -81,7 +83,9 @@ class Times:
         """Yield the lines below a node that compare times, and those that wait for a moment only."""
         if isinstance(node, ast.Compare) and self._is_about_time(node, waits=waits):
             yield node.lineno
-        if isinstance(node, ast.Call) and _name(node) == "eventually" and any(map(_is_short, node.keywords)):
+        if isinstance(node, ast.Call) and _name(node) == "eventually" and _is_short(node):
+            yield node.lineno
+        if isinstance(node, ast.Assert) and isinstance(node.test, ast.Call) and _is_wait(node.test):
             yield node.lineno
         for child in ast.iter_child_nodes(node):
             yield from self.asserted(child, waits=waits or isinstance(node, ast.While))
@@ -100,8 +104,16 @@ class Times:
         return any(_is_patience(each) for each in sides)
 
 
-def _is_short(keyword: ast.keyword) -> bool:
-    return isinstance(keyword.value, ast.Constant) and float(str(keyword.value.value)) < LEAST_WAIT
+def _is_short(call: ast.Call) -> bool:
+    """Whether a call has a number of seconds that is a matter of the machine's speed."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    numbers = (each.value for each in given if isinstance(each, ast.Constant))
+    return any(isinstance(each, int | float) and 0 < each < LEAST_WAIT for each in numbers)
+
+
+def _is_wait(call: ast.Call) -> bool:
+    """Whether a call must have its answer within a moment; with none at all it waits as long as it takes."""
+    return _name(call) in _WAITS and isinstance(call.func, ast.Attribute) and _is_short(call)
 
 
 def _is_one_measured(node: ast.AST) -> bool:
@@ -177,6 +189,7 @@ REFUSED = {
     "a share of another measure": "assert run.cpu_seconds < 0.2 * other.cpu_seconds",
     "an answer's": "assert 1 > client.get('/').elapsed.total_seconds()",
     "patience": "assert seconds < 3 * PATIENCE",
+    "an event within a moment": "assert ended.wait(2)",
     "a wait for a moment": "eventually(lambda: done, seconds=1)",
 }
 ALLOWED = {
@@ -187,6 +200,7 @@ ALLOWED = {
     "one measure and another": "assert after.cpu_seconds > before.cpu_seconds",
     "a limit": "assert limits.wall_seconds < 3",
     "a deadline of a call": "assert process.wait(60 * PATIENCE) == 0",
+    "no event within a moment": "assert not ended.wait(0.2)",
     "a wait": "eventually(lambda: done, seconds=60)",
     "a method of another thing": "assert found.now('count(up)') < 3",
     "page faults": "before = getrusage(0).ru_minflt\n    assert getrusage(0).ru_minflt - before < 3",
