@@ -104,6 +104,7 @@ def test_the_exit_statuses_are_documented() -> None:
         assert f"| {status}" in PAGE
 
 
+@pytest.mark.whole
 def test_help_cuts_no_name_and_no_sentence_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for path, command in HELPS.items():

@@ -13,7 +13,7 @@ from tests.fuzz.mutants import Example
 from tests.fuzz.programs import Checks, run, wrong_with
 
 
-@pytest.mark.parametrize("first", range(0, 500, 100))
+@pytest.mark.parametrize("first", range(0, 200, 100))
 def test_what_reads_programs_stands_every_change(first: int) -> None:
     found = run(0, range(first, first + 100))
     assert found.failure is None, found.failure[1]
@@ -32,6 +32,7 @@ def test_a_failure_is_told_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) 
     assert wrong_with(Checks(Example.read(kept))) is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hostile_texts_take_work_that_grows_with_their_length(family: str) -> None:
     for name in dict(steps(family, 100)):

@@ -163,6 +163,7 @@ def _members(node: ast.stmt) -> list[ast.stmt]:
     return node.body if isinstance(node, ast.ClassDef) else [node]
 
 
+@pytest.mark.whole
 def test_no_test_asserts_on_a_clock() -> None:
     found = []
     for path in sorted(TESTS.rglob("*.py")):

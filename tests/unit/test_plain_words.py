@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 #: The most such words in 1 000 words of a folder; one more is allowed, for a folder may have few words.
 MOST = 3.0
@@ -35,6 +37,7 @@ def prose(source: str) -> Iterator[str]:
             yield token.string
 
 
+@pytest.mark.whole
 def test_prose_names_its_nouns_and_its_agents() -> None:
     riddles, words = Counter[Path](), Counter[Path]()
     pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]

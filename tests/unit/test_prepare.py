@@ -346,12 +346,12 @@ def test_a_line_without_an_answer_can_be_judged_as_such(
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-@pytest.mark.parametrize("before", [0, 140, pytest.param(FOR_TWO, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("before", [0, 2 * PIECE, pytest.param(FOR_TWO, marks=pytest.mark.whole)])
 def test_a_wrong_line_is_told_as_by_who_reads_line_after_line(
     tmp_path: Path, wrong: bytes, before: int
 ) -> None:
     path = tmp_path / "m.jsonl"
-    path.write_bytes(many(before) + wrong + many(100))
+    path.write_bytes(many(before) + wrong + many(PIECE))
     told = sequential_error(path)
     assert f"m.jsonl:{before + 2 * (-(-before // 97)) + 1}: " in told
     assert error_of(path, children=2) == told

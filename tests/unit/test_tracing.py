@@ -41,6 +41,7 @@ def python(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
 OFF = [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("variables", OFF)
 def test_without_being_asked_nothing_imports_what_makes_or_sends_spans(variables: dict[str, str]) -> None:
     ended = python(
