@@ -72,10 +72,8 @@ test-all: .venv/.ready-dev
 nightly: .venv/.ready-dev
 	@$(BIN)/python -m tests.nightly
 
-# Without the comparisons of times: being watched takes times of its own.
 coverage: .venv/.ready-dev
-	@$(BIN)/python -m pytest tests/unit --cov --cov-report=term:skip-covered \
-		--deselect tests/unit/test_fuzz_programs.py::test_twice_the_text_takes_about_twice_the_time
+	@$(BIN)/python -m pytest tests/unit --cov --cov-report=term:skip-covered
 
 test-vm: .venv/.ready-dev
 	@$(BIN)/python -m tests.vm
@@ -90,6 +88,7 @@ fuzz: .venv/.ready-dev
 	@$(BIN)/python -m tests.fuzz.programs --examples 100000
 	@$(BIN)/python -m tests.fuzz.http --requests 10000
 	@$(BIN)/python -m tests.fuzz.metamath --examples 1000
+	@$(BIN)/python -m tests.nightly growth properties
 
 exploits: .venv/.ready-dev
 	@$(BIN)/farm selftest --all

@@ -27,9 +27,11 @@ from tests.processes import PATIENCE
 def pytest_configure() -> None:
     """Heed interrupts: what a shell runs in the background ignores them, so would what the tests start.
 
-    An example of a property has no deadline: beside other tests any may take longer than usual.
+    An example of a property has no deadline: beside other tests any may take longer than usual. There are few
+    of them here; ``make fuzz`` tries more.
     """
-    hypothesis.settings.register_profile("patient", deadline=None)
+    examples = int(os.environ.get("FARM_TEST_EXAMPLES", "25"))
+    hypothesis.settings.register_profile("patient", deadline=None, max_examples=examples)
     hypothesis.settings.load_profile("patient")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -93,6 +93,8 @@ class OwnRedis:
             finally:
                 for command in _HEALTHY:
                     client.execute_command(*shlex.split(command))
+                # Else it would save, where the folder is gone, what it began to save inside the block.
+                eventually(lambda: not client.info("persistence")["rdb_bgsave_in_progress"])
 
     @contextmanager
     def _nothing_saved(self, client: redis.Redis) -> Iterator[None]:

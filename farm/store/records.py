@@ -255,7 +255,7 @@ def line_map(segments: str, program: str, fields: Mapping[str, object] | None = 
     if fields is None:
         return LineMap((), program, starts_in((), {}))
     known = [Segment._make(each) for each in pieces]
-    # Somebody may have changed the line since: its fields need not be as they were.
+    # The line may have changed since: its fields need not be as they were.
     texts = {each.origin: str(fields.get(each.origin, "")) for each in known}
     return LineMap(known, program, starts_in(known, texts))
 

@@ -98,7 +98,7 @@ class Made:
 
 
 def make_roles(admin_url: str, *, passwords: Mapping[Role, str], new_passwords: Mapping[Role, str]) -> Made:
-    """Create missing roles, make `farm_owner` the owner of the farm's tables, and set all rights anew.
+    """Create missing roles, make `farm_owner` the owner of the farm's tables, and set all rights again.
 
     Roles get the password of `passwords`, and new ones without that get theirs of `new_passwords`; a password
     leaves this process only as its SCRAM verifier, so no log of PostgreSQL contains it. All is done, or
@@ -327,7 +327,7 @@ def is_ready(driver: Connection[Any]) -> bool:
 
 
 def grant(driver: Connection[Any]) -> None:
-    """Set the rights of all roles anew, as the owner of the tables or an administrator."""
+    """Set the rights of all roles again, as the owner of the tables or an administrator."""
     schema, roles = _schema(driver), ", ".join(OWNED)
     for kind in ("TABLES", "SEQUENCES", "FUNCTIONS"):
         for place in (schema, "report"):

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,12 +79,11 @@ def test_verdicts_come_in_the_order_of_the_lines(farm: Farm) -> None:
 def test_a_check_is_answered_as_soon_as_it_has_its_verdict(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farm.runs.submit._FIRST_SECONDS", 300.0)
-    monkeypatch.setattr("farm.runs.submit._LONGEST_SECONDS", 300.0)
-    begun = time.monotonic()
+    # Who looks by himself looks after a day: the verdict arrives with the news of it, or this test hangs.
+    monkeypatch.setattr("farm.runs.submit._FIRST_SECONDS", 86_400.0)
+    monkeypatch.setattr("farm.runs.submit._LONGEST_SECONDS", 86_400.0)
     for number in range(3):
         assert farm.check(HEADER + f"theorem told_of_{number} : True := True.intro").proved
-    assert time.monotonic() - begun < 100.0
 
 
 def test_one_line_has_one_verdict_and_none_has_none(farm: Farm) -> None:

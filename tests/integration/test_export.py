@@ -641,7 +641,7 @@ def test_an_exporter_that_is_killed_leaves_no_child_and_no_word_of_the_database_
     assert not [child for child in begun if str(queries.engine.url.database) in child.command]
     exporter.kill()
     exporter.communicate()
-    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+    eventually(lambda: not any(child.alive for child in begun))
     assert path.read_bytes() == before
 
 

@@ -61,7 +61,7 @@ from tests.commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
 from tests.farms import a_decision, load
 from tests.made_once import MadeOnce, copied
 from tests.own_redis import own_redis
-from tests.processes import eventually, family
+from tests.processes import PATIENCE, eventually, family
 from tests.reports import SEALED, with_facts
 from tests.scraping import by, happened, scraped
 from tests.toolchains import script, toolchain
@@ -558,7 +558,7 @@ def test_a_check_whose_lease_was_lost_is_ended_and_leaves_no_verdict(
     assert judged(queries, run_id).status == "queued"
 
 
-def test_a_check_that_is_cancelled_is_ended_long_before_its_limit(
+def test_a_check_that_is_cancelled_is_ended(
     context: Context, queries: Queries, app: Celery, tmp_path: Path
 ) -> None:
     run_id = loaded(context, tmp_path, ENDLESS, timeout=60)
@@ -567,7 +567,7 @@ def test_a_check_that_is_cancelled_is_ended_long_before_its_limit(
     try:
         with working(context) as thread:
             assert revise.cancel(context.store, run_id) == 1
-            thread.join(20)
+            thread.join(20 * PATIENCE)
             assert not thread.is_alive()
     finally:
         heartbeat.stop()
@@ -683,9 +683,10 @@ def test_nothing_is_taken_back_when_postgresql_was_away_for_longer_than_a_lease(
         with pytest.raises(ServerDown):
             heartbeat.wake()
         server.symlink_to(str(database.url.query["host"]))
-        back_at = time.monotonic()
-        eventually(lambda: (heartbeat.wake(), time.monotonic() - back_at > 0.5)[1])
-        assert judged(queries, swept).status == "running"
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            heartbeat.wake()
+            assert judged(queries, swept).status == "running"
         context.store.extend([claim.hold for claim in claims], lease_seconds=2.0)
         eventually(lambda: (heartbeat.wake(), judged(queries, swept).status == "queued")[1])
     assert attempts(queries, swept) == ["lost", "lost"]
@@ -715,10 +716,11 @@ def test_a_sweep_that_postgresql_lets_wait_takes_nothing_back(
         assert context.store.claim(["core"], worker="other", lease_seconds=60)
         expire(context)
         with hanging(database):
-            begun = time.monotonic()
+            end = time.monotonic() + context.lease_seconds
             sweeping = pool.submit(heartbeat.sweep)
-            eventually(lambda: time.monotonic() - begun > context.lease_seconds)
-            assert not sweeping.done()
+            while time.monotonic() < end:
+                assert not sweeping.done()
+                time.sleep(0.02)
         sweeping.result(20)
         assert judged(queries, run_id).status == "running"
         eventually(lambda: (heartbeat.sweep(), judged(queries, run_id).status == "queued")[1])

@@ -60,6 +60,13 @@ _LONG = (
 )
 _FILES = {word for each in _LONG for word in each.arguments if word.endswith(".py")}
 
+#: The unit tests that count calls, which compare times here.
+_GROWTH = tuple(
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests" / "unit").glob("test_*.py"))
+    if "from tests.counted import assert_" in path.read_text(encoding="utf-8")
+)
+
 INSTRUMENTS = (
     Instrument(name="tricks", arguments=("-m", "pytest", *_TRICKS), variables={"FARM_TEST_AFTER": "300"}),
     Instrument(
@@ -76,6 +83,10 @@ INSTRUMENTS = (
         name="walled-corpus",
         arguments=("-m", "pytest", "-n", "5", "tests/acceptance/test_corpus.py"),
         variables=_WALLED,
+    ),
+    Instrument(name="growth", arguments=("-m", "pytest", *_GROWTH), variables={"FARM_TEST_GROWTH": "time"}),
+    Instrument(
+        name="properties", arguments=("-m", "pytest", "tests/unit"), variables={"FARM_TEST_EXAMPLES": "2000"}
     ),
     Instrument(name="fuzz-http", arguments=("-m", "tests.fuzz.http", "--requests", "10000")),
     Instrument(name="fuzz-olean", arguments=("-m", "tests.fuzz.olean", "--examples", "100000")),

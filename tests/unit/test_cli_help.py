@@ -67,21 +67,21 @@ def test_the_commands_are_those_of_the_design() -> None:
     }
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_a_command_says_what_it_does_and_gives_an_example(path: str) -> None:
-    command = COMMANDS[path]
-    assert re.fullmatch(r"[A-Z].*\.", (command.help or "").partition("\n")[0])
-    assert re.match(rf"Example: ([^|]* \| )?farm {path}", command.epilog or "")
+def test_a_command_says_what_it_does_and_gives_an_example() -> None:
+    for path in COMMANDS:
+        command = COMMANDS[path]
+        assert re.fullmatch(r"[A-Z].*\.", (command.help or "").partition("\n")[0]), path
+        assert re.match(rf"Example: ([^|]* \| )?farm {path}", command.epilog or ""), path
 
 
-@pytest.mark.parametrize(("path", "option"), _OPTIONS, ids=[f"{path} {o.name}" for path, o in _OPTIONS])
-def test_an_option_says_what_it_does(path: str, option: typer.core.TyperOption) -> None:
-    assert option.name == "help" or option.help
+def test_an_option_says_what_it_does() -> None:
+    for path, option in _OPTIONS:
+        assert option.name == "help" or option.help, path
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_a_command_stands_in_the_table_of_the_page(path: str) -> None:
-    assert re.search(rf"^\| `farm {path}[ `]", PAGE, re.MULTILINE)
+def test_a_command_stands_in_the_table_of_the_page() -> None:
+    for path in COMMANDS:
+        assert re.search(rf"^\| `farm {path}[ `]", PAGE, re.MULTILINE), path
 
 
 def test_the_examples_of_commands_use_options_that_there_are() -> None:
@@ -104,33 +104,25 @@ def test_the_exit_statuses_are_documented() -> None:
         assert f"| {status}" in PAGE
 
 
-@pytest.mark.parametrize("columns", [60, 80])
-@pytest.mark.parametrize("path", HELPS)
-def test_help_cuts_no_name_and_no_sentence_however_narrow_the_terminal(
-    path: str, columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    said = CliRunner().invoke(app, [*path.split(), "--help"]).stdout
-    lines = said.splitlines()
-    command = HELPS[path]
-    for option in command.params:
-        for name in _shown(option):
-            assert any(name in line for line in lines), name
-    for name, member in getattr(command, "commands", {}).items():
-        sentences = " ".join((member.help or "").partition("\n\n")[0].split())
-        assert f"{name} {sentences}" in " ".join(said.split())
-    # What may be given several times is marked by dots right behind its name; nothing else has any.
-    assert "…" not in said
-    assert not re.search(r"(?<![\w}\]])\.\.\.|\.\.\.(?![\s\]])", said), said
-    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
-
-
-@pytest.mark.parametrize("path", [path for path in HELPS if path])
-def test_an_example_stays_on_its_line(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.whole
+def test_help_cuts_no_name_and_no_sentence_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    said = CliRunner().invoke(app, [*path.split(), "--help"]).stdout
-    example = (HELPS[path].epilog or "").removeprefix("\b\n").partition("\n\n")[0]
-    assert example in said
+    for path, command in HELPS.items():
+        said = CliRunner().invoke(app, [*path.split(), "--help"]).stdout
+        lines = said.splitlines()
+        for option in command.params:
+            for name in _shown(option):
+                assert any(name in line for line in lines), (path, name)
+        for name, member in getattr(command, "commands", {}).items():
+            sentences = " ".join((member.help or "").partition("\n\n")[0].split())
+            assert f"{name} {sentences}" in " ".join(said.split()), path
+        # What may be given several times is marked by dots right behind its name; nothing else has any.
+        assert "…" not in said, path
+        assert not re.search(r"(?<![\w}\]])\.\.\.|\.\.\.(?![\s\]])", said), said
+        assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")], path
+        if path:
+            example = (command.epilog or "").removeprefix("\b\n").partition("\n\n")[0]
+            assert example in said, path
 
 
 def _shown(option: typer.core.TyperOption) -> tuple[str, ...]:

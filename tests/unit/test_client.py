@@ -8,11 +8,10 @@ import os
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -252,10 +251,12 @@ def test_retry_after_is_honoured(header: str | None, least: float) -> None:
 
 
 def test_retry_after_may_be_a_date() -> None:
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    pause = pause_after(HttpReply(status=503, body=b"", retry_after=date), 0)
-    assert pause is not None
-    assert 55 < pause < 61
+    pauses = []
+    for year in (2000, 9000):
+        date = format_datetime(datetime(year, 1, 1, tzinfo=UTC), usegmt=True)
+        pauses.append(pause_after(HttpReply(status=503, body=b"", retry_after=date), 0))
+    # One date is over, and the other thousands of years away.
+    assert [pause is not None and pause > 1e9 for pause in pauses] == [False, True]
 
 
 def test_a_repeated_request_is_the_same_request() -> None:
@@ -360,13 +361,11 @@ def test_a_wrong_certificate_is_an_error_at_once(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server, ThreadPoolExecutor(1) as threads:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         served = threads.submit(server.handle_request)
-        began = time.monotonic()
         with (
             Client(f"https://127.0.0.1:{server.server_port}", token="t") as client,
             pytest.raises(Unreachable, match=r"certificate .* is not accepted: self.signed.*SSL_CERT_FILE"),
         ):
-            client.check("theorem t : True := trivial", deadline=60.0)
-        assert time.monotonic() - began < 30.0
+            client.check("theorem t : True := trivial", deadline=86_400.0)
         served.result(30.0)
 
 

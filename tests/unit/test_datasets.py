@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,13 +22,6 @@ from farm.errors import ManifestError, UsageError
 from farm.manifest.entries import entries
 
 CASES = Path(__file__).parents[1] / "cases" / "datasets"
-DATA = Path(os.environ.get("FARM_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data")
-FILES = {
-    "minif2f-test.jsonl": ("minif2f", {"test": 244}),
-    "minif2f-valid.jsonl": ("minif2f", {"valid": 244}),
-    "proofnet-valid.jsonl": ("proofnet", {"valid": 185}),
-    "putnam-test.jsonl": ("putnam-bench", {"test": 660}),
-}
 #: A made copy of each benchmark: its word, its place among the cases, the system, and its splits.
 COPIES = [
     ("minif2f", "miniF2F-lean4", "lean", {"test": 4, "valid": 2}),
@@ -60,14 +52,6 @@ def made(word: str, path: Path, system: str = "lean") -> dict[str, dict[str, obj
     return {str(each["name"]): each for each in lines(read_copy(path, wanted), wanted)}
 
 
-def shared(name: str) -> Path:
-    path = DATA / name
-    if not path.exists():
-        missing = f"no {path}: set FARM_TEST_DATA to the folder with the benchmarks' statements"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    return path
-
-
 def lean_copies() -> Iterator[Copy]:
     for word, place, system, _ in COPIES:
         if system == "lean":
@@ -91,31 +75,8 @@ def test_a_layout_gives_its_problems_by_split(
     assert copy(word, CASES / place, system).splits == splits
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_benchmark_as_it_is_published_gives_all_its_problems_without_a_word_on_their_number(
-    name: str,
-) -> None:
-    word, splits = FILES[name]
-    found = copy(word, shared(name))
-    assert found.splits == splits
-    assert found.left_out == ()
-    assert not any("published" in note for note in found.notes)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_lines_say_what_the_benchmark_said(name: str) -> None:
-    before = [json.loads(line) for line in shared(name).read_text().splitlines()]
-    wanted = Wanted(dataset=dataset(FILES[name][0]))
-    after = list(lines(read_copy(shared(name), wanted), wanted))
-    for old, new in zip(before, after, strict=True):
-        for field in ("name", "split", "header", "formal_statement", "informal_prefix"):
-            assert new.get(field) == old[field]
-        assert "generation" not in new
-
-
-def statements() -> Iterator[tuple[str, str, str]]:
-    """Yield header, statement and name of the theorem of all there are, made and published."""
-    copies = [*lean_copies(), *(copy(word, shared(name)) for name, (word, _) in FILES.items())]
+def statements(copies: Iterable[Copy]) -> Iterator[tuple[str, str, str]]:
+    """Yield header, statement and name of the theorem of all problems in copies."""
     for found in copies:
         for each in found.problems:
             if each.context is None:
@@ -123,15 +84,17 @@ def statements() -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_statement_is_in_its_program_as_it_is_and_is_followed_by_the_proof() -> None:
-    number = 0
-    for number, (header, statement, name) in enumerate(statements(), 1):  # noqa: B007 (asserted below)
+    assert_in_programs(lean_copies())
+
+
+def assert_in_programs(copies: Iterable[Copy]) -> None:
+    for header, statement, name in statements(copies):
         is_open = statement.rstrip().endswith(":=")
         body = (" by\n" if is_open else "") + BODY
         (entry,) = entries("made", [(1, json.dumps(_line(header, statement, statement + body)).encode())])
         assert not isinstance(entry, ManifestError)
         program = assemble(replace(entry, predicted_proof=""), AssemblyOptions()).text
         assert program == header + statement + body, name
-    assert number > sum(sum(splits.values()) for _, splits in FILES.values())
 
 
 def _line(header: str, statement: str, generation: str) -> dict[str, str]:
@@ -140,7 +103,11 @@ def _line(header: str, statement: str, generation: str) -> dict[str, str]:
 
 
 def test_every_challenge_states_exactly_one_theorem_of_the_problems_name() -> None:
-    for header, statement, name in statements():
+    assert_one_theorem(lean_copies())
+
+
+def assert_one_theorem(copies: Iterable[Copy]) -> None:
+    for header, statement, name in statements(copies):
         challenge = challenge_to(header, statement)
         assert challenge is not None
         assert challenge.name == name.rpartition("|")[2]
@@ -253,52 +220,6 @@ def test_a_whole_program_in_a_field_is_taken_apart() -> None:
     assert found["formal_statement"] == "theorem imo_2020_p2 (x : ℝ) : x = x :="
 
 
-def written_as_file(fields: dict[str, str]) -> str:
-    told = fields["informal_prefix"]
-    statement = fields["formal_statement"].rstrip()
-    return f"{fields['header']}{told}{statement}{'' if statement.endswith('by') else ' by'}\n  sorry\n"
-
-
-def same_text(found: dict[str, object], fields: dict[str, str]) -> bool:
-    bare = fields["formal_statement"].rstrip().removesuffix("by").rstrip()
-    before = fields["header"] + fields["informal_prefix"]
-    return f"{found['header']}{found['formal_statement']}" == before + bare
-
-
-@pytest.mark.parametrize(
-    ("name", "word", "folder"),
-    [
-        ("minif2f-test.jsonl", "minif2f", "MiniF2F/Test"),
-        ("minif2f-valid.jsonl", "minif2f", "MiniF2F/Valid"),
-        ("putnam-test.jsonl", "putnam-bench", "lean4/src"),
-    ],
-)
-def test_published_problems_in_a_file_each_give_the_same_statements(
-    name: str, word: str, folder: str, tmp_path: Path
-) -> None:
-    rows = [json.loads(line) for line in shared(name).read_text().splitlines()]
-    (tmp_path / folder).mkdir(parents=True)
-    for row in rows:
-        (tmp_path / folder / f"{row['name']}.lean").write_text(written_as_file(row))
-    found = made(word, tmp_path)
-    # One has its solution open, with the answer in a comment, which takes its place.
-    odd = [row["name"] for row in rows if not same_text(found[row["name"]], row)]
-    assert odd == (["putnam_1968_b1"] if word == "putnam-bench" else [])
-    assert len(found) == len(rows)
-
-
-@pytest.mark.parametrize("name", ["minif2f-test.jsonl", "minif2f-valid.jsonl"])
-def test_published_problems_in_one_file_give_the_same_statements(name: str, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in shared(name).read_text().splitlines()]
-    header = rows[0]["header"]
-    path = tmp_path / f"{rows[0]['split'].capitalize()}.lean"
-    path.write_text(header + "\n".join(written_as_file({**row, "header": ""}) for row in rows))
-    found = made("minif2f", tmp_path)
-    assert list(found) == [row["name"] for row in rows]
-    other = [row["name"] for row in rows if not same_text(found[row["name"]], row)]
-    assert other == []
-
-
 # Files of other systems
 
 
@@ -385,13 +306,6 @@ def test_a_number_of_samples_repeats_each_line_with_its_number() -> None:
     assert [(each["name"], each["sample"], each["environment"]) for each in found] == [
         ("imo_2020_p2", number, "mathlib") for number in range(3)
     ]
-
-
-def test_problems_of_one_name_are_told_apart_by_their_group() -> None:
-    found = copy("proofnet", shared("proofnet-valid.jsonl"))
-    groups = [each.group or each.name for each in found.problems]
-    assert len(set(groups)) == len(groups) == 185
-    assert sum(each.group is not None for each in found.problems) == 5
 
 
 def test_a_split_is_chosen() -> None:

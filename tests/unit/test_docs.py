@@ -20,9 +20,9 @@ DOCS = {path.name: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("variable", VARIABLES)
-def test_a_variable_is_documented(variable: str) -> None:
-    assert re.search(rf"^\| `{variable}` \|", DOCS["running.md"], re.MULTILINE)
+def test_a_variable_is_documented() -> None:
+    for variable in VARIABLES:
+        assert re.search(rf"^\| `{variable}` \|", DOCS["running.md"], re.MULTILINE), variable
 
 
 def test_no_variable_is_documented_that_there_is_not() -> None:
@@ -30,12 +30,12 @@ def test_no_variable_is_documented_that_there_is_not() -> None:
     assert {name for name in named if not name.startswith("FARM_TEST_")} <= set(VARIABLES)
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_a_reason_is_documented_with_its_verdict_and_its_proof_status(reason: Reason) -> None:
-    outcome = OUTCOMES[reason]
-    status = Verdict(outcome=outcome, reason=reason, detail="").proof_status
-    row = rf"^\| `{outcome}` \| `{reason}` \| `{status}` \| \S"
-    assert re.search(row, DOCS["verdicts.md"], re.MULTILINE)
+def test_a_reason_is_documented_with_its_verdict_and_its_proof_status() -> None:
+    for reason in Reason:
+        outcome = OUTCOMES[reason]
+        status = Verdict(outcome=outcome, reason=reason, detail="").proof_status
+        row = rf"^\| `{outcome}` \| `{reason}` \| `{status}` \| \S"
+        assert re.search(row, DOCS["verdicts.md"], re.MULTILINE), reason
 
 
 def test_no_verdict_is_documented_that_there_is_not() -> None:
@@ -46,16 +46,16 @@ def test_no_verdict_is_documented_that_there_is_not() -> None:
     }
 
 
-@pytest.mark.parametrize("field", sorted(FIELDS))
-def test_a_field_of_manifests_is_documented(field: str) -> None:
-    assert f"`{field}`" in DOCS["manifests.md"]
+def test_a_field_of_manifests_is_documented() -> None:
+    for field in sorted(FIELDS):
+        assert f"`{field}`" in DOCS["manifests.md"], field
 
 
-@pytest.mark.parametrize("option", [field.name for field in dataclasses.fields(AssemblyOptions)])
-def test_an_option_of_the_assembly_is_documented(option: str) -> None:
-    text = DOCS["manifests.md"]
-    flag = option.replace("_", "-")
-    assert f"`{option}`" in text or f"--{flag}" in text or f"--no-{flag}" in text
+def test_an_option_of_the_assembly_is_documented() -> None:
+    for option in [field.name for field in dataclasses.fields(AssemblyOptions)]:
+        text = DOCS["manifests.md"]
+        flag = option.replace("_", "-")
+        assert f"`{option}`" in text or f"--{flag}" in text or f"--no-{flag}" in text, option
 
 
 def test_the_warnings_documented_are_those_of_the_assembly() -> None:
@@ -66,16 +66,18 @@ def test_the_warnings_documented_are_those_of_the_assembly() -> None:
     assert set(re.findall(told, sources)) == documented
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-        assert "://" in target or (page.parent / target).exists(), target
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_files_that_a_page_names_are_there(page: Path) -> None:
-    for name in re.findall(r"`((?:farm|workers|migrations|tests|examples|docs)/[\w/.]+)`", page.read_text()):
-        assert (ROOT / name).exists(), name
+def test_the_files_that_a_page_names_are_there() -> None:
+    for page in PAGES:
+        for name in re.findall(
+            r"`((?:farm|workers|migrations|tests|examples|docs)/[\w/.]+)`", page.read_text()
+        ):
+            assert (ROOT / name).exists(), name
 
 
 #: Files that name pages: code, settings, and the changes.
@@ -105,10 +107,10 @@ def test_the_pages_that_other_files_name_are_there() -> None:
 TEXTS = sorted({*PAGES, ROOT / "CHANGELOG.md", *(ROOT / "examples").rglob("*.md")})
 
 
-@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_word_stands_twice_in_a_row(page: Path) -> None:
+def test_no_word_stands_twice_in_a_row() -> None:
     """Neither on a line nor over its end; code, tables' borders and ends of sentences lie between others."""
-    assert doubled(page.read_text()) == []
+    for page in TEXTS:
+        assert doubled(page.read_text()) == [], page
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.fuzz.families import FAMILIES, growths
+from farm.assembly.declaration import kept_target
+from tests.counted import assert_linear
+from tests.fuzz.families import FAMILIES, steps
 from tests.fuzz.mutants import Example
 from tests.fuzz.programs import Checks, run, wrong_with
 
 
-@pytest.mark.parametrize("first", range(0, 500, 100))
+@pytest.mark.parametrize("first", range(0, 200, 100))
 def test_what_reads_programs_stands_every_change(first: int) -> None:
     found = run(0, range(first, first + 100))
     assert found.failure is None, found.failure[1]
@@ -28,6 +32,13 @@ def test_a_failure_is_told_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) 
     assert wrong_with(Checks(Example.read(kept))) is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("family", FAMILIES)
-def test_twice_the_text_takes_about_twice_the_time(family: str) -> None:
-    assert [growth for growth in growths(family, 16_000, 8_000) if not growth.is_linear] == []
+def test_hostile_texts_take_work_that_grows_with_their_length(family: str) -> None:
+    for name in dict(steps(family, 100)):
+
+        def working(size: int, name: str = name) -> Callable[[], object]:
+            kept_target.cache_clear()
+            return dict(steps(family, size))[name]
+
+        assert_linear(working, 4000, timed=16_000)

@@ -13,6 +13,7 @@ from fastapi import FastAPI, HTTPException
 from farm.service.json_body import Route, parsed
 
 
+@pytest.mark.whole
 def test_a_body_with_an_odd_number_at_its_end_takes_little_memory_besides_its_json() -> None:
     body = b"[" + b"[0]," * 200_000 + b"NaN]"
     tracemalloc.start()

@@ -1,10 +1,8 @@
-"""Lines of five megabytes: no step in submitter or service takes more than a moment of processor."""
+"""Long lines: no step in submitter or service takes more work than the line is long."""
 
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -22,13 +20,10 @@ from farm.runs.writeback.fields import Marking, fields
 from farm.service.json_body import parsed
 from farm.service.requests import Batch, Item
 from tests.binary_rows import CORE, OPTIONS
-from tests.processes import PATIENCE
-from tests.time_bounds import assert_linear
+from tests.counted import assert_linear
 from tests.unit.test_answers import judged, verdict
 
-CHARACTERS, PART = 5_000_000, 100_000
-ROUNDS = 3
-MOST_SECONDS = 1.0 * PATIENCE
+CHARACTERS, PART = 5_000_000, 4000
 STATEMENT = "theorem t (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"
 PROOF = f"{STATEMENT}  exact ⟨h.2, h.1⟩\n"
 UNITS = {
@@ -113,19 +108,14 @@ def steps(said: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
         *("comments that nest", "opaque text of all kinds"),
     ],
 )
-def test_no_step_of_a_line_takes_more_than_a_moment(unit: str, place: str) -> None:
+def test_no_step_of_a_line_takes_more_work_than_its_length(unit: str, place: str) -> None:
     characters = CHARACTERS // 2 if place == "in both" else CHARACTERS
-    said = PLACES[place](UNITS[unit] * (characters // len(UNITS[unit])))
-    for name, step in steps(said):
-        took = next((each for each in map(seconds, [step] * ROUNDS) if each < MOST_SECONDS), math.inf)
-        assert took < MOST_SECONDS, f"{name} takes more than {MOST_SECONDS} s"
+    for name in dict(steps(line())):
 
+        def working(size: int, name: str = name) -> Callable[[], object]:
+            return dict(steps(PLACES[place](UNITS[unit] * (size // len(UNITS[unit])))))[name]
 
-def seconds(step: Callable[[], object]) -> float:
-    """Return the processor time of a step."""
-    begun = time.process_time()
-    step()
-    return time.process_time() - begun
+        assert_linear(working, PART, timed=characters)
 
 
 def assembled(said: dict[str, Any]) -> None:
@@ -135,8 +125,8 @@ def assembled(said: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("unit", UNITS)
-def test_assembly_takes_time_that_grows_with_the_line(unit: str, place: str) -> None:
+def test_assembly_takes_work_that_grows_with_the_line(unit: str, place: str) -> None:
     def assembling(size: int) -> Callable[[], object]:
         return partial(assembled, PLACES[place](UNITS[unit] * (size // len(UNITS[unit]))))
 
-    assert_linear(assembling, PART)
+    assert_linear(assembling, PART, timed=100_000)

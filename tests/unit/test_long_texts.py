@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -18,8 +19,8 @@ from farm.judging.job import Check
 from farm.judging.report import Message
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import LONGEST_READ
+from tests.counted import assert_few
 from tests.reports import CLEAN, with_facts
-from tests.time_bounds import assert_quick
 
 CHARACTERS = 1_000_000
 HEADER = "import A\n"
@@ -47,12 +48,20 @@ def all_that_a_worker_does(text: str) -> None:
 
 
 #: So many times as long as looking at each character: a fifth of that is common, ten times that unbounded.
-@pytest.mark.parametrize(("characters", "times"), [(CHARACTERS, 40), (LONGEST_READ - 100, 1000)])
+@pytest.mark.parametrize(
+    ("characters", "each", "timed", "times"),
+    [(LONGEST_READ + 100, 5, CHARACTERS, 40), (4000, 40, LONGEST_READ - 100, 1000)],
+)
 @pytest.mark.parametrize("piece", PIECES)
-def test_no_text_holds_a_worker_up(piece: str, characters: int, times: float) -> None:
+def test_no_text_holds_a_worker_up(
+    piece: str, characters: int, each: float, timed: int, times: float
+) -> None:
     for begun in ("", HEADER, f"{HEADER}theorem t : 1 = 1 := by\n  exact "):
-        text = begun + piece * (characters // len(piece))
-        assert_quick(partial(all_that_a_worker_does, text), text, times=times)
+
+        def reading(size: int, begun: str = begun) -> Callable[[], object]:
+            return partial(all_that_a_worker_does, begun + piece * (size // len(piece)))
+
+        assert_few(reading, characters, each=each, timed=timed, times=times)
 
 
 PROGRAM = f"{HEADER}theorem t : 1 = 1 := by\n  foo\n"
@@ -72,12 +81,14 @@ def test_a_message_that_names_no_place_of_the_statement_blames_nobody_else(line:
     assert blamed(2, 12)
 
 
-def test_the_places_of_many_messages_in_a_long_program_are_found_in_a_moment() -> None:
-    text = "\n" * CHARACTERS
-    whole = (Segment(0, CHARACTERS, "generation", 0),)
-    lines = LineMap(whole, text, starts_in(whole, {"generation": text}))
+def test_the_places_of_many_messages_in_a_long_program_are_found_without_reading_it_again() -> None:
     places: list[Location | None] = []
-    assert_quick(
-        lambda: places.extend(lines.locate(CHARACTERS - back, 0) for back in range(200)), text, times=40
-    )
-    assert [place and place.line for place in places[:200]] == [CHARACTERS - back for back in range(200)]
+
+    def locating(size: int) -> Callable[[], object]:
+        text, whole = "\n" * size, (Segment(0, size, "generation", 0),)
+        lines = LineMap(whole, text, starts_in(whole, {"generation": text}))
+        return lambda: places.extend(lines.locate(size - back, 0) for back in range(200))
+
+    assert_few(locating, 20_000, each=5, timed=CHARACTERS, times=40)
+    assert places[0] is not None
+    assert [place and place.line for place in places[:200]] == [places[0].line - back for back in range(200)]

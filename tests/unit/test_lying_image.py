@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from farm_workers.box.isolation import Isolation
-from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.once import watched
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.images import protocol
@@ -20,7 +18,7 @@ from farm_workers.images.serve import Workshop
 
 from farm.limits import Limits
 from tests.isolation_levels import open_files
-from tests.processes import PATIENCE, eventually, process
+from tests.processes import eventually, process
 
 #: What is said at the gate, with how many descriptors; and at the end.
 LIES = {
@@ -115,7 +113,7 @@ def test_a_fork_finds_the_folder_as_it_was(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
 
 
-def test_a_fork_whose_image_is_stopped_costs_its_slot_one_second_more_than_its_limit(tmp_path: Path) -> None:
+def test_a_fork_whose_image_is_stopped_is_over_at_its_limit(tmp_path: Path) -> None:
     isolation = Isolation(groups=None, namespaces=None, folder=tmp_path, missing=())
     limits, before = Limits(wall_seconds=0.2), open_files()
     fork = Fork(stopped, protocol.CHECK, {}, isolation=isolation, limits=limits)
@@ -124,12 +122,9 @@ def test_a_fork_whose_image_is_stopped_costs_its_slot_one_second_more_than_its_l
     image = working.parent
     try:
         fork.go()
-        begun = time.monotonic()
         run = watched(fork, limits, isolation)
         fork.close()
-        assert time.monotonic() - begun < limits.wall_seconds + AT_ONCE + PATIENCE
         assert (run.limit, run.box_error) == ("wall", None)
-        assert run.wall_seconds < limits.wall_seconds + PATIENCE
     finally:
         os.kill(image, signal.SIGKILL)
     os.waitpid(image, 0)

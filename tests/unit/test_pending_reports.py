@@ -26,7 +26,7 @@ class Concluded:
             self.threads.append(threading.current_thread().name)
             self._changed.notify_all()
 
-    def wait(self, number: int) -> bool:
+    def reaches(self, number: int) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: len(self.reports) >= number, 30)
 
@@ -38,7 +38,7 @@ def test_a_report_is_concluded_when_it_comes_and_not_in_the_thread_that_brings_i
 
     report.set_result(COME)
 
-    assert concluded.wait(1)
+    assert concluded.reaches(1)
     later.drain()
     assert (concluded.reports, concluded.threads, len(later)) == ([COME], ["later"], 0)
 
@@ -55,7 +55,7 @@ def test_a_failure_in_the_place_of_a_report_is_the_farms() -> None:
     later, concluded, report = PendingReports(lambda: False), Concluded(), Future[Report]()
     later.put(report, concluded)
     report.set_exception(ValueError("why"))
-    assert concluded.wait(1)
+    assert concluded.reaches(1)
     assert concluded.reports[0].run.box_error == "ValueError: why"
 
 
@@ -77,7 +77,7 @@ def test_at_a_recall_all_are_concluded_at_once_and_late_reports_are_not_heard() 
     last = Future[Report]()
     later.put(last, concluded)
     last.set_result(COME)
-    assert concluded.wait(4)  # what came before it was not concluded again
+    assert concluded.reaches(4)  # what came before it was not concluded again
     assert concluded.reports.count(COME) == 1
 
 
@@ -94,7 +94,7 @@ def test_a_thread_that_brings_one_too_many_waits_until_another_is_concluded() ->
     brought.join(30)
     assert not brought.is_alive()
     second.set_result(COME)
-    assert concluded.wait(2)
+    assert concluded.reaches(2)
 
 
 def test_a_conclusion_may_wait_for_the_one_that_brings_reports() -> None:

@@ -27,6 +27,7 @@ from farm.errors import FarmError, ManifestChanged, ManifestError, UsageError
 from farm.judging.assurance import Assurance
 from farm.judging.submit_options import SubmitOptions
 from farm.lean_text.policy.screen import Policy
+from farm.manifest import faults
 from farm.manifest.entries import fingerprint, read
 from farm.manifest.lines import opened
 from farm.runs.children import pieces
@@ -50,9 +51,11 @@ from tests.processes import CODE, Process, eventually, processes
 KNOWN = (CORE, OTHER)
 
 #: Lines of a piece, fewer than usual.
-PIECE = 100
+PIECE = 25
 #: More lines than the process itself prepares, and than fit into three children at once.
 LINES = 12 * PIECE
+#: So many lines behind a wrong one are looked at for others, fewer than usual.
+BEHIND = 2500
 #: The same for two children.
 FOR_TWO = 9 * PIECE
 
@@ -61,6 +64,7 @@ FOR_TWO = 9 * PIECE
 def small_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "PIECE_LINES", PIECE)
+        patch.setattr(faults, "LOOKED_AT_BEHIND", BEHIND)
         yield
 
 
@@ -190,7 +194,7 @@ def test_a_short_manifest_starts_no_child(tmp_path: Path) -> None:
             assert children() == []
 
 
-@pytest.mark.parametrize("mib", [1, 9])
+@pytest.mark.parametrize("mib", [1, 3])
 def test_a_line_longer_than_a_piece_is_a_block_of_its_own(tmp_path: Path, mib: int) -> None:
     path = tmp_path / "m.jsonl"
     path.write_bytes(text_of({}, {"generation": "x" * (mib << 20)}, {}) + many(6 * PIECE))
@@ -275,7 +279,7 @@ def test_a_line_longer_than_the_limit_is_refused_after_the_lines_before_it(
 
 def test_lines_that_fill_the_pipes_both_ways_hold_nobody_up(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    path.write_bytes(b"".join(text_of({"generation": f"-- {n}" + "x" * (3 << 20)}) for n in range(12)))
+    path.write_bytes(b"".join(text_of({"generation": f"-- {n}" + "x" * (1 << 20)}) for n in range(12)))
     assert [block.lines for block in blocks_of(path)] == [1] * 12
 
 
@@ -296,17 +300,17 @@ def ready(lines: int) -> bytes:
 
 
 @pytest.mark.parametrize("children", [0, 2])
-@pytest.mark.parametrize("between", [10, 140, 3_000, 30_000])
+@pytest.mark.parametrize("between", [10, 140, 3000])
 def test_wrong_lines_of_all_sorts_are_told_together_as_by_who_reads_line_after_line(
     tmp_path: Path, children: int, between: int
 ) -> None:
     path = tmp_path / "m.jsonl"
     wrong = [WRONG["malformed"], WRONG["field missing"], WRONG["field of another kind"]]
-    filling = many(between) if between < 3_000 else ready(between)
-    path.write_bytes(many(100) + filling.join(wrong * (5 if between < 3_000 else 1)) + b"\n" + many(9))
+    filling = many(between) if between < BEHIND else ready(between)
+    path.write_bytes(many(100) + filling.join(wrong * (5 if between < BEHIND else 1)) + b"\n" + many(9))
     told = sequential_error(path)
     assert error_of(path, children=children) == told
-    assert len(told.split("\n")) == {10: 11, 140: 11, 3_000: 3, 30_000: 2}[between]
+    assert len(told.split("\n")) == {10: 11, 140: 11, 3000: 2}[between]
 
 
 def test_a_line_that_no_environment_can_judge_is_told_with_the_other_wrong_ones(tmp_path: Path) -> None:
@@ -342,12 +346,12 @@ def test_a_line_without_an_answer_can_be_judged_as_such(
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-@pytest.mark.parametrize("before", [0, 140, FOR_TWO])
+@pytest.mark.parametrize("before", [0, 2 * PIECE, pytest.param(FOR_TWO, marks=pytest.mark.whole)])
 def test_a_wrong_line_is_told_as_by_who_reads_line_after_line(
     tmp_path: Path, wrong: bytes, before: int
 ) -> None:
     path = tmp_path / "m.jsonl"
-    path.write_bytes(many(before) + wrong + many(100))
+    path.write_bytes(many(before) + wrong + many(PIECE))
     told = sequential_error(path)
     assert f"m.jsonl:{before + 2 * (-(-before // 97)) + 1}: " in told
     assert error_of(path, children=2) == told
@@ -376,7 +380,7 @@ def test_lines_before_the_wrong_one_come_as_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [b"", b"{}\n"])
 def test_a_file_that_is_cut_short_is_told_after_what_is_wrong_before(tmp_path: Path, wrong: bytes) -> None:
     path = tmp_path / "m.jsonl.gz"
-    path.write_bytes(gzip.compress(many(4 * PIECE) + wrong + ready(30_000))[:-9])
+    path.write_bytes(gzip.compress(many(4 * PIECE) + wrong + ready(12_000))[:-9])
     told = sequential_error(path)
     assert ("not a complete .gz file" in told) == (not wrong)
     assert error_of(path, children=2) == told
@@ -607,7 +611,7 @@ def test_a_parent_that_is_killed_leaves_no_child(long: Path) -> None:
     assert len(begun) == 2
     parent.kill()
     parent.communicate()
-    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+    eventually(lambda: not any(child.alive for child in begun))
 
 
 def ignores_interrupts(child: Process) -> bool:
@@ -626,7 +630,7 @@ def test_an_interrupt_from_the_terminal_ends_the_parent_and_its_children_say_not
     _, errors = parent.communicate(timeout=20)
     assert errors.count("Traceback") == 1
     assert "KeyboardInterrupt" in errors
-    eventually(lambda: not any(child.alive for child in begun), seconds=5)
+    eventually(lambda: not any(child.alive for child in begun))
 
 
 def open_files(pid: int) -> Iterator[str]:
@@ -647,6 +651,7 @@ def test_children_have_no_sockets_and_no_heavy_imports(long: Path) -> None:
     assert not {"sqlalchemy", "celery", "psycopg", "typer", "rich"} & set(loaded)
 
 
+@pytest.mark.whole
 def test_a_long_manifest_is_prepared_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_bytes(text_of({"generation": "-" * 10_000}) * 10_000)

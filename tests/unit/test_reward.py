@@ -1,10 +1,10 @@
-"""What a verdict is worth to a trainer: the whole table, each row against a rule said another way."""
+"""What a verdict is worth to a trainer: a table of it, and any facts against rules said another way."""
 
 from __future__ import annotations
 
-from itertools import chain, combinations, product
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from farm.judging.audit import ADMITTED, COMPARED, UNCHECKED, UNREBUILT
 from farm.judging.reward import UNKNOWN, WEAKER, Worth, worth
@@ -30,11 +30,13 @@ ISOLATIONS = {
     "cgroup": True,
     "bwrapped": True,
 }
-#: All sets of up to three words, and all words.
-ACCEPTS = (*chain.from_iterable(combinations(WEAKER, n) for n in range(4)), WEAKER)
 #: Weaknesses that are no fault of the proof.
 MACHINES = {"forgeable", "unrebuilt"}
-FACTS = tuple(product(Tier, STATEMENTS, TRUSTS, ISOLATIONS))
+#: What an outcome lacks by itself where it was not asked for.
+OWN_WEAKNESS = {
+    **{(Outcome.PARTIAL, asks): {"partial"} for asks in Kind},
+    **{(Outcome.DISPROVED, asks): {"disproof"} for asks in (Kind.PROVE, Kind.EITHER)},
+}
 
 
 def of(outcome: str, facts: tuple[str, str | None, tuple[str, ...], str], accept: tuple[str, ...]) -> Worth:
@@ -62,66 +64,67 @@ def lacks(tier: str, statement: str | None, trusts: tuple[str, ...], isolation: 
     return found
 
 
-def test_a_proof_is_worth_1_exactly_where_all_that_it_lacks_is_accepted() -> None:
-    for facts, accept in product(FACTS, ACCEPTS):
-        found = of("proved", facts, accept)
-        assert (found.reward == 1.0) == (lacks(*facts) <= set(accept)), (facts, accept)
-        assert set(found.weaker) == lacks(*facts)
-        assert len(set(found.weaker)) == len(found.weaker)
+@given(
+    outcome=st.sampled_from(Outcome),
+    facts=st.tuples(*map(st.sampled_from, ([*Tier], STATEMENTS, TRUSTS, [*ISOLATIONS]))),
+    accept=st.sets(st.sampled_from(WEAKER)).map(tuple),
+    asks=st.sampled_from([Kind.PROVE, Kind.DISPROVE, Kind.EITHER]),
+)
+def test_an_answer_is_worth_what_its_outcome_is_where_all_that_it_lacks_is_accepted(
+    outcome: Outcome,
+    facts: tuple[str, str | None, tuple[str, ...], str],
+    accept: tuple[str, ...],
+    asks: Kind,
+) -> None:
+    tier, statement, trusts, isolation = facts
+    found = worth(
+        outcome,
+        tier=tier,
+        statement=statement,
+        trusts=trusts,
+        isolation=isolation,
+        accept=accept,
+        asks=asks,
+        share=0.25,
+    )
+    if outcome in UNKNOWN_ENDS:
+        assert found == UNKNOWN
+    elif outcome not in SOME_PROOF:
+        assert found == Worth(reward=0.0)
+    else:
+        lacking = lacks(*facts) | OWN_WEAKNESS.get((outcome, asks), set())
+        assert sorted(found.weaker) == sorted(lacking)
+        rest = lacking - set(accept)
+        whole = 0.25 if outcome is Outcome.PARTIAL else 1.0
+        assert found.reward == (whole if not rest else None if rest <= MACHINES else 0.0)
 
 
-def test_a_proof_that_lacks_only_the_machine_s_walls_is_worth_nobody_knows_what() -> None:
-    for facts, accept in product(FACTS, ACCEPTS):
-        lacking = lacks(*facts) - set(accept)
-        if lacking:
-            assert of("proved", facts, accept).reward == (None if lacking <= MACHINES else 0.0)
-
-
-@pytest.mark.parametrize("outcome", [each for each in Outcome if each not in (*SOME_PROOF, *UNKNOWN_ENDS)])
-def test_no_proof_is_worth_0_whatever_is_accepted(outcome: str) -> None:
-    assert {of(outcome, facts, accept) for facts, accept in product(FACTS, ACCEPTS)} == {Worth(reward=0.0)}
-
-
-@pytest.mark.parametrize("asks", [Kind.PROVE, Kind.DISPROVE, Kind.EITHER])
-def test_a_disproof_is_worth_a_proof_where_it_is_asked_for_and_else_where_it_is_accepted(asks: Kind) -> None:
-    for facts, accept in product(FACTS, ACCEPTS):
-        tier, statement, trusts, isolation = facts
-        found = worth(
-            "disproved",
-            tier=tier,
-            statement=statement,
-            trusts=trusts,
-            isolation=isolation,
-            accept=accept,
-            asks=asks,
-        )
-        weak = lacks(*facts) | (set() if asks is Kind.DISPROVE else {"disproof"})
-        lacking = weak - set(accept)
-        assert set(found.weaker) == weak
-        assert found.reward == (1.0 if not lacking else None if lacking <= MACHINES else 0.0)
-
-
-def test_a_partial_proof_is_worth_its_share_where_that_and_all_that_it_lacks_is_accepted() -> None:
-    for facts, accept in product(FACTS, ACCEPTS):
-        tier, statement, trusts, isolation = facts
-        found = worth(
-            "partial",
-            tier=tier,
-            statement=statement,
-            trusts=trusts,
-            isolation=isolation,
-            accept=accept,
-            share=0.25,
-        )
-        lacking = (lacks(*facts) | {"partial"}) - set(accept)
-        assert found.reward == (0.25 if not lacking else None if lacking <= MACHINES else 0.0)
-        assert set(found.weaker) == lacks(*facts) | {"partial"}
-
-
-def test_what_the_farm_could_not_judge_is_worth_nobody_knows_what() -> None:
-    every = product(UNKNOWN_ENDS, FACTS, ACCEPTS)
-    found = {of(outcome, facts, accept) for outcome, facts, accept in every}
-    assert found == {UNKNOWN}
+@pytest.mark.parametrize(
+    ("lacking", "accept", "reward"),
+    [
+        (("kernel", COMPARED, (), "bwrap"), (), 1.0),
+        (("audit", COMPARED, (), "bwrap"), (), 0.0),
+        (("audit", COMPARED, (), "bwrap"), ("audit",), 1.0),
+        (("lean", COMPARED, (), "bwrap"), ("audit",), 0.0),
+        (("lean", COMPARED, (), "bwrap"), ("lean",), 1.0),
+        (("kernel", UNCHECKED, (), "bwrap"), (), 0.0),
+        (("kernel", None, (), "bwrap"), ("unchecked",), 1.0),
+        (("kernel", COMPARED, (ADMITTED,), "bwrap"), (), 0.0),
+        (("kernel", COMPARED, (ADMITTED,), "bwrap"), ("sorry",), 1.0),
+        (("kernel", COMPARED, ("the compiler", ADMITTED), "bwrap"), ("sorry",), 0.0),
+        (("kernel", COMPARED, ("the compiler",), "bwrap"), ("native",), 1.0),
+        (("kernel", COMPARED, (), "rlimit"), (), None),
+        (("kernel", COMPARED, (), "rlimit"), ("forgeable",), 1.0),
+        (("kernel", COMPARED, (UNREBUILT,), "bwrap"), (), None),
+        (("kernel", COMPARED, (UNREBUILT,), "bwrap"), ("unrebuilt",), 1.0),
+        (("kernel", COMPARED, (ADMITTED, UNREBUILT), "rlimit"), ("forgeable",), 0.0),
+        (("lean", None, TRUSTS[-1], "cgroup"), WEAKER, 1.0),
+    ],
+)
+def test_a_proof_is_worth_1_where_all_that_it_lacks_is_accepted(
+    lacking: tuple[str, str | None, tuple[str, ...], str], accept: tuple[str, ...], reward: float | None
+) -> None:
+    assert of("proved", lacking, accept).reward == reward
 
 
 @pytest.mark.parametrize("outcome", ["", "skipped", "PROVED", "judge_error "])
@@ -130,4 +133,8 @@ def test_an_outcome_of_another_release_is_worth_nobody_knows_what(outcome: str) 
 
 
 def test_every_outcome_has_its_row() -> None:
-    assert {of(outcome, FACTS[0], WEAKER).reward for outcome in Outcome} == {1.0, 0.0, None}
+    assert {of(outcome, ("kernel", COMPARED, (), "bwrap"), WEAKER).reward for outcome in Outcome} == {
+        1.0,
+        0.0,
+        None,
+    }

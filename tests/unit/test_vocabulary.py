@@ -83,14 +83,14 @@ have h : a = b := by simp
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("line", PROSE)
-def test_a_line_of_prose_reads_as_prose(line: str) -> None:
-    assert looks_like_prose(f"\n{line}\nsimp", 0, len(line) + 1)
+def test_a_line_of_prose_reads_as_prose() -> None:
+    for line in PROSE:
+        assert looks_like_prose(f"\n{line}\nsimp", 0, len(line) + 1), line
 
 
-@pytest.mark.parametrize("line", LEAN)
-def test_a_line_of_lean_does_not(line: str) -> None:
-    assert not looks_like_prose(f"\n{line}\nthe end", 0, len(line) + 1)
+def test_a_line_of_lean_does_not() -> None:
+    for line in LEAN:
+        assert not looks_like_prose(f"\n{line}\nthe end", 0, len(line) + 1), line
 
 
 def program(generation: str) -> str:
@@ -106,9 +106,9 @@ def program(generation: str) -> str:
     return assemble(entry, AssemblyOptions()).text
 
 
-@pytest.mark.parametrize("tactic", [each for each in LEAN if not each.startswith(("by ", "fun ", "λ "))])
-def test_text_behind_a_block_that_repeats_the_statement_is_the_proof(tactic: str) -> None:
-    assert program(f"{ECHO}{tactic}") == f"{STATEMENT}\n  {tactic}"
+def test_text_behind_a_block_that_repeats_the_statement_is_the_proof() -> None:
+    for tactic in [each for each in LEAN if not each.startswith(("by ", "fun ", "λ "))]:
+        assert program(f"{ECHO}{tactic}") == f"{STATEMENT}\n  {tactic}", tactic
 
 
 @pytest.mark.parametrize("nothing", ["", "\n", " \n\n"])
@@ -116,9 +116,9 @@ def test_such_a_block_with_nothing_behind_it_stays_the_answer(nothing: str) -> N
     assert program(f"{ECHO}{nothing}") == f"{STATEMENT}\n  sorry"
 
 
-@pytest.mark.parametrize("prose", PROSE)
-def test_prose_behind_such_a_block_is_not(prose: str) -> None:
-    assert program(f"{ECHO}{prose}") == f"{STATEMENT}\n  sorry"
+def test_prose_behind_such_a_block_is_not() -> None:
+    for prose in PROSE:
+        assert program(f"{ECHO}{prose}") == f"{STATEMENT}\n  sorry", prose
 
 
 @pytest.mark.parametrize("tactic", ["tfae_finish", "plausible_tac h", "aesop_cat"])
@@ -126,6 +126,6 @@ def test_a_proof_before_the_fence_that_ends_it_is_not_lost(tactic: str) -> None:
     assert program(f"{tactic}\n```\nsimp\n```\n") == f"{STATEMENT}\n  {tactic}"
 
 
-@pytest.mark.parametrize("prose", PROSE)
-def test_prose_before_a_block_leaves_it_the_proof(prose: str) -> None:
-    assert program(f"{prose}\n```\ntfae_finish\n```\n") == f"{STATEMENT}\n  tfae_finish"
+def test_prose_before_a_block_leaves_it_the_proof() -> None:
+    for prose in PROSE:
+        assert program(f"{prose}\n```\ntfae_finish\n```\n") == f"{STATEMENT}\n  tfae_finish", prose

@@ -47,6 +47,7 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
     return Bare(tmp_path_factory.mktemp("bare"), wheel)
 
 
+@pytest.mark.whole
 def test_without_extras_only_what_the_client_needs_is_installed(bare: Bare) -> None:
     assert set(bare.needed) - {"typing_extensions", "sniffio"} == NEEDED
 

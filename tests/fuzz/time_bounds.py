@@ -1,4 +1,7 @@
-"""Bounds on time that hold on machines of any speed: how it grows, and how it compares with a plain loop."""
+"""Bounds on time that hold on machines of any speed: how it grows, and how it compares with a plain loop.
+
+The long instrument `growth` compares them.
+"""
 
 from __future__ import annotations
 
