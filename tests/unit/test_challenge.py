@@ -22,7 +22,7 @@ def challenge(statement: str, header: str = HEADER) -> Challenge:
         ("theorem t : p := by\n", "theorem t : p := sorry\n"),
         ("theorem t : p :=", "theorem t : p := sorry\n"),
         ("theorem t : p", "theorem t : p\n  := sorry\n"),
-        ("theorem t : p -- as is", "theorem t : p -- as is\n  := sorry\n"),
+        ("theorem t : p -- as is", "theorem t : p\n  := sorry\n"),
         ("theorem t (h : x := 1) : p := by\n  intro h\n  sorry", "theorem t (h : x := 1) : p := sorry\n"),
         ("def a := 1\n\ntheorem t : p :=\nby", "def a := 1\n\ntheorem t : p := sorry\n"),
         ("/-- x := y -/ lemma t : p := by", "/-- x := y -/ lemma t : p := sorry\n"),
