@@ -35,6 +35,7 @@ from farm_workers.systems.lean.judge import LeanJudge
 from farm.client.states import State, Step
 from farm.errors import QueueFull, ServerDown, UnknownRun, UsageError
 from farm.judging.job import Check
+from farm.judging.report import Execution
 from farm.judging.verdict import judge
 from farm.sessions import front as fronts
 from farm.sessions import wire
@@ -140,6 +141,10 @@ class _Fork:
 
     def breach(self) -> None:
         return None
+
+    def ended(self) -> Execution:
+        status = self._process.wait()
+        return Execution(signal=-status) if status < 0 else Execution(exit_status=status)
 
     def close(self) -> None:
         if not self._is_closed:
