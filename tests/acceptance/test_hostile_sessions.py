@@ -149,7 +149,8 @@ class _Fork:
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            os.killpg(self.pid, 9)
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.killpg(self.pid, 9)
             self._process.communicate()
             os.close(self.over)
 
