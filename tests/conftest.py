@@ -61,9 +61,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count the tests that are left out, except the long ones."""
+    """Count the tests that ``make test`` leaves out, except the long ones."""
     for item in items:
-        if item.get_closest_marker("whole") and not item.get_closest_marker("long"):
+        is_quick = "not whole" in item.config.getoption("markexpr")
+        if is_quick and item.get_closest_marker("whole") and not item.get_closest_marker("long"):
             item.config.stash[_left_out] = item.config.stash.get(_left_out, 0) + 1
 
 
