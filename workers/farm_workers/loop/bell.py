@@ -98,6 +98,12 @@ class Bell:
                     state.maybe_shutdown()
                 return connection
 
+            def on_ready(self) -> None:
+                # Environments that were served while the connection was made, which had read the list before.
+                for name in list(self.app.amqp.queues.consume_from):
+                    self.add_task_queue(name)
+                super().on_ready()
+
         logging.getLogger(consumer.__name__).addFilter(self._is_of_something_else)
         logging.getLogger("py.warnings").addFilter(_is_no_advice)
         return Listener
