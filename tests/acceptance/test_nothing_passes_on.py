@@ -201,11 +201,14 @@ def test_a_seal_has_seen_neither_another_check_nor_the_text_of_its_own(
     marked, name, comment = Marked.judged(alone, core), uuid.uuid4().hex, uuid.uuid4().hex
     program = f"theorem own_{name} : 1 = 1 := rfl -- {comment}\n{_ENDLESS.program}"
     endless = replace(_ENDLESS, program=program, seconds=300.0 * PATIENCE)
-    with at_work(alone, core, endless):
+
+    def is_sealed_without_traces() -> bool:
         # The elaborating process knows both marks, the replaying one the name alone.
-        eventually(lambda: holders(name) and not holders(comment), seconds=120.0)
-        assert (marked.holders, shared_memory()) == ([], [])
-        assert holders(name) != []  # it is still at work
+        found = holders(name) and not holders(comment)
+        return bool(found) and (marked.holders, shared_memory()) == ([], []) and holders(name) != []
+
+    with at_work(alone, core, endless):
+        eventually(is_sealed_without_traces, seconds=120.0)
 
 
 @contextlib.contextmanager
