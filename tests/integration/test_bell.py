@@ -1,4 +1,4 @@
-"""A worker's consumer of calls, on a real Redis: it hears those of environments that are served at any time."""
+"""A worker's consumer of calls, on a real Redis: it hears those of environments served at any time."""
 
 from __future__ import annotations
 
