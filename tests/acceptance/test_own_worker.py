@@ -78,22 +78,16 @@ def test_a_changed_setting_reaches_the_worker_of_a_command_in_another_folder(
     assert f"FARM_ENVIRONMENTS={file}" in told
 
 
-def test_a_demand_that_cannot_be_met_is_an_error_that_says_why(own_farm: Command, one: Path) -> None:
-    demanding = own_farm.having(FARM_ISOLATION=IMPOSSIBLE)
-    said = demanding("submit", one, "--new-run")
-    assert said.returncode == 1
-    assert "worker" in said.stderr
-    assert f"isolation {IMPOSSIBLE} is required" in said.stderr
-    assert own_farm("submit", one, "--new-run").returncode == 0
-
-
-def test_what_an_earlier_worker_served_is_not_taken_for_what_this_one_does(
+def test_a_demand_that_cannot_be_met_is_an_error_that_says_why_whatever_an_earlier_worker_served(
     own_farm: Command, one: Path
 ) -> None:
-    assert own_farm("down").returncode == 0
-    said = own_farm.having(FARM_ISOLATION=IMPOSSIBLE)("submit", one, "--new-run")
-    assert said.returncode == 1
-    assert f"isolation {IMPOSSIBLE} is required" in said.stderr
+    demanding = own_farm.having(FARM_ISOLATION=IMPOSSIBLE)
+    for _ in ("in place of a worker that serves", "in a farm that starts"):
+        said = demanding("submit", one, "--new-run")
+        assert said.returncode == 1
+        assert "worker" in said.stderr
+        assert f"isolation {IMPOSSIBLE} is required" in said.stderr
+        assert own_farm("down").returncode == 0
 
 
 def test_what_runs_when_the_settings_change_is_given_back_and_not_lost(

@@ -278,13 +278,6 @@ def test_a_command_and_a_worker_end_though_their_collector_hangs(
     assert "Traceback" not in command + worker
 
 
-def test_a_collector_that_refuses_is_told_of_once(quiet: Quiet, tmp_path: Path) -> None:
-    with collecting(status=403) as collector:
-        said = judged(quiet, tmp_path, collector.url)
-        assert collector.requests > 1
-    assert [words.count("Traces do not reach the collector") for words in said] == [1, 1]
-
-
 def test_a_wrong_variable_ends_a_command_at_its_start(quiet: Quiet, tmp_path: Path) -> None:
     manifest = write(tmp_path / "a.jsonl", entry(PROVED, 1))
     wrong = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
@@ -301,9 +294,9 @@ def test_a_wrong_variable_ends_a_command_at_its_start(quiet: Quiet, tmp_path: Pa
 def test_the_farms_own_worker_is_traced_when_a_command_is(
     own_farm: Command, collector: Collector, tmp_path: Path
 ) -> None:
-    assert own_farm("submit", write(tmp_path / "a.jsonl", entry(PROVED, 1))).returncode == 0
+    # The worker follows the settings of a command: tests/acceptance/test_own_worker.py.
     traced = own_farm.having(**collector.settings)
-    assert traced("submit", write(tmp_path / "b.jsonl", entry(PROVED, 2))).returncode == 0
+    assert traced("submit", write(tmp_path / "a.jsonl", entry(PROVED, 2))).returncode == 0
     eventually(lambda: collector.named("farm.check", count=0))
     (check,) = collector.named("farm.check")
     assert check.trace == collector.named("farm.submit")[0].trace

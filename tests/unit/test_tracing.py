@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -38,26 +39,28 @@ def python(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-OFF = [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}]
-
-
 @pytest.mark.whole
-@pytest.mark.parametrize("variables", OFF)
-def test_without_being_asked_nothing_imports_what_makes_or_sends_spans(variables: dict[str, str]) -> None:
+def test_without_being_asked_nothing_imports_what_makes_or_sends_spans() -> None:
+    disabled = {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}
     ended = python(
-        "import importlib, sys\n"
-        f"def load(names):\n    for name in names.split(): importlib.import_module(name)\n"
+        "import importlib, os, sys\n"
+        "def load(names):\n    for name in names.split(): importlib.import_module(name)\n"
+        "    begin()\n"
+        f"    os.environ.update({disabled})\n"
+        "    begin()\n"
+        f"    for name in {[*disabled]}: del os.environ[name]\n"
+        "def begin():\n"
         "    from farm import tracing\n"
         "    tracing.begin('farm')\n"
         "    with tracing.root('a', {}) as span, tracing.step('b'): span.set_attributes(c=1)\n"
         "    tracing.flush()\n"
         "    print(span.traceparent, *(name for name in sys.modules if name.startswith('opentelemetry')))\n"
         f"load('farm.tracing farm.client farm.cli.command')\nload({EVERYTHING!r})",
-        **variables,
     )
     assert ended.stderr == ""
-    few, everything = (line.split() for line in ended.stdout.splitlines())
-    assert few == ["None"]
+    *few, everything, disabled_too = (line.split() for line in ended.stdout.splitlines())
+    assert few == [["None"], ["None"]]
+    assert everything == disabled_too
     assert everything[0] == "None"
     senders = ("opentelemetry.sdk.trace", "opentelemetry.exporter")
     assert [name for name in everything if name.startswith(senders)] == []
@@ -164,25 +167,44 @@ def test_a_sampler_that_leaves_a_trace_out_leaves_no_id(
         assert (span.traceparent, span.trace_id) == (None, None)
 
 
-def test_a_collector_that_is_away_is_told_of_once_and_not_waited_for(
-    begun: Callable[[], Tracer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@contextmanager
+def no_listener() -> Iterator[str]:
+    """The address of a port that nobody listens at, and that nobody else gets."""
     with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))  # a port that nobody listens at, and that nobody else gets
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        deaf.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{deaf.getsockname()[1]}"
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """The address of a collector that refuses all spans."""
+    with collecting(status=403) as collector:
+        yield collector.url
+        assert collector.requests > 1
+
+
+@pytest.mark.parametrize(("collector_at", "word"), [(no_listener, "refused"), (refusing, "403")])
+def test_a_collector_that_takes_no_spans_is_told_of_once_and_not_waited_for(
+    begun: Callable[[], Tracer],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    collector_at: Callable[[], AbstractContextManager[str]],
+    word: str,
+) -> None:
+    def told() -> list[logging.LogRecord]:
+        return [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+    with collector_at() as url:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         tracer = begun()
         for _ in range(3):
             with tracer.span("a", None, {}):
                 pass
             tracer.flush()
-
-    def told() -> list[logging.LogRecord]:
-        return [record for record in caplog.records if record.levelno >= logging.WARNING]
-
-    eventually(told)
+        eventually(told)
     (said,) = told()
     assert said.getMessage().startswith("Traces do not reach the collector: ")
-    assert "refused" in said.getMessage()
+    assert word in said.getMessage()
 
 
 def test_a_collector_that_hangs_holds_no_span_up_and_no_flush(
