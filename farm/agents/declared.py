@@ -36,11 +36,9 @@ def answers(header: str, count: int, result: Result) -> list[str | None]:
 
 
 def header_fault(header: str, result: Result) -> str:
-    """Return Lean's first error in the header of a `program`, "" if there is none."""
-    faults = (
-        each.text for each in result.messages if each.severity == "error" and _line(each) <= _lines(header)
-    )
-    return next(faults, "")
+    """Return the detail of a result if Lean reports an error in the header of its `program`, or else ""."""
+    errors = (each for each in result.messages if each.severity == "error")
+    return result.detail if any(_line(each) <= _lines(header) for each in errors) else ""
 
 
 def _lines(header: str) -> int:

@@ -138,7 +138,7 @@ class LeftOut:
 #: The reasons for which a theorem has no line.
 REASONS = {
     "error": "Lean reports an error in it",
-    "error above": "Lean reports an error above it, which its context would have",
+    "error above": "Lean reports an error above it",
     "sorry": "it rests on a sorry",
     "part of a command": "it is a part of another declaration, as in a structure or a mutual block",
     "no proof": "no text of its own is its proof",

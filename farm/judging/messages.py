@@ -43,13 +43,16 @@ _SORRY_AXIOM = re.compile(r"'[^'\n]+' depends on axioms:\s*\[(?:[^\]]*[\s,])?sor
 def most_telling(messages: Sequence[Message]) -> list[int]:
     """Return the indexes of messages in their order of importance, for answers that leave some out.
 
-    Errors come first, then sorries, then warnings, then information.
+    Errors come first, then Lean's warnings of sorries, then prints of axioms with a sorry among them, then
+    warnings, then information.
     """
-    ranks = {"error": 0, "warning": 2, "information": 3}
+    ranks = {"error": 0, "warning": 3, "information": 4}
 
     def rank(place: int) -> int:
         each = messages[place]
-        return 1 if is_sorry(each) else ranks.get(each.severity, 3)
+        if is_sorry(each):
+            return 1 if says_sorry(each) else 2
+        return ranks.get(each.severity, 4)
 
     return sorted(range(len(messages)), key=rank)
 

@@ -138,7 +138,8 @@ class Report:
 
     With `negates` the program was held against the negation of the line's statement. With `contradicts` one
     answer was accepted as a proof of both. `otherwise` is the verdict's sentence about the other of the two.
-    With `states` there was no answer, and the statement alone was examined.
+    With `states` there was no answer, and the statement alone was examined. `remedy` is a sentence about the
+    modules of a header that cannot be imported.
     """
 
     run: Execution = Execution()
@@ -162,6 +163,7 @@ class Report:
     contradicts: bool = False
     otherwise: str = ""
     states: bool = False
+    remedy: str = ""
 
     def is_of_context(self, message: Message) -> bool:
         """Return whether a message is about the dataset's own context; one without a position is not."""

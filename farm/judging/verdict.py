@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from farm.characters import first_unstorable
+from farm.judging import causes
 from farm.judging.audit import ADMITTED, COMPARED, FORBIDDEN, MISMATCHES, UNCHECKED, Audit, Replay
 from farm.judging.ending import Ending, ending, limit, panic
 from farm.judging.error_kinds import error_kind
-from farm.judging.messages import admitted, cause, errors
+from farm.judging.messages import admitted, errors
 from farm.judging.places import Place, at_line
 from farm.judging.report import Message, Report
 from farm.judging.signals import signal_name
@@ -429,10 +430,10 @@ def _own_limit(reason: Reason, what: str) -> Callable[[Report], Verdict]:
 
 def _refused(report: Report) -> Verdict:
     found = errors(report)
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    named = cause(found)
-    said = _placed(Reason.ERROR, "Error", _at(named), f": {_first_line(named.text)}{more}")
-    return replace(said, error_kind=error_kind(named))
+    told = causes.named(found)
+    remedy = f". {report.remedy}" if report.remedy else ""
+    words = f": {_first_line(told.text)}{causes.counted(found)}{remedy}"
+    return replace(_placed(Reason.ERROR, "Error", _at(told), words), error_kind=error_kind(told))
 
 
 #: The verdict on each ending except `Ending.COMPLETE`.

@@ -26,6 +26,14 @@ def imports(program: str) -> tuple[str, ...]:
     return tuple(_read(program)[1])
 
 
+def imported(program: str) -> tuple[str, ...]:
+    """Return the modules that Lean imports for a header: also Init, unless it has ``prelude``."""
+    words = _Words(program)
+    if words.now == "module":
+        words.go_on()
+    return imports(program) if words.now == "prelude" else ("Init", *imports(program))
+
+
 def _read(program: str) -> tuple[int, list[str]]:
     end, modules, words = 0, list[str](), _Words(program)
     for first in ("module", "prelude"):

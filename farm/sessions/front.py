@@ -42,7 +42,7 @@ class NotOpened(UsageError):
     """A session's program cannot be opened; `messages` are Lean's errors."""
 
     def __init__(self, words: str, messages: Sequence[str] = ()) -> None:
-        super().__init__("; ".join([words, *messages[:3]]))
+        super().__init__(words)
         self.messages = list(messages)
 
 

@@ -156,12 +156,28 @@ def test_nemo_reads_what_is_admitted(url: str, program: str) -> None:
     assert "declaration uses 'sorry'" in answer["stdout"]
 
 
-@pytest.mark.parametrize("most", [0, 7, 40, 1000])
-def test_no_limit_of_output_hides_from_nemo_what_is_admitted(url: str, most: int) -> None:
-    flood = HEADER + '#print "x"\n' * 60 + "theorem t : 1 = 2 := sorry\n"
-    answer = execute(url, flood, max_output_characters=most).json()
-    assert nemo_status(answer) in ("has_sorry", "failed")
-    assert len(answer["stdout"]) <= most + len("<output cut>")
+#: Texts with many messages before the one that a client decides by: more than the service keeps.
+PRINTS = '#print "x"\n' * 60
+WARNINGS = "".join(f"theorem u{n} (x : Nat) : True := .intro\n" for n in range(120))
+ADMITTING = "theorem some : 1 = 2 := sorry\n" + "#print axioms some\n" * 120
+
+
+@pytest.mark.parametrize("above", [PRINTS, WARNINGS, ADMITTING], ids=["prints", "warnings", "axioms"])
+def test_no_limit_of_output_hides_from_nemo_what_is_admitted(url: str, above: str) -> None:
+    program = f"{HEADER}{above}{ADMITTED.removeprefix(HEADER)}"
+    for most in (0, 7, 40, 1000, 100_000):
+        answer = execute(url, program, max_output_characters=most).json()
+        assert nemo_status(answer) == "has_sorry", answer
+        assert "declaration uses 'sorry'" in answer["stdout"]
+        assert len(answer["stdout"]) <= max(most, 120) + len("<output cut>")
+
+
+def test_no_limit_of_output_hides_from_nemo_where_an_error_stands(url: str) -> None:
+    wrong = f"{HEADER}{WARNINGS}{WRONG.removeprefix(HEADER)}"
+    for most in (0, 7, 40, 1000):
+        answer = execute(url, wrong, max_output_characters=most).json()
+        assert answer["process_status"] == "failed"
+        assert ERROR.findall(answer["stdout"])[0][:2] == ("125", "2")
 
 
 def test_output_that_is_too_long_for_nemo_is_cut(url: str) -> None:

@@ -127,7 +127,7 @@ def test_what_lean_does_not_read_to_its_end_is_not_counted(checker: Checker, cor
     wrong = WHOLE.replace("⟨helper p hp, hq⟩", "by nope")
     found = counted(checker, core, missing, wrong, exits)
     assert [each.problem.partition(":")[0] for each in found] == [
-        "its header cannot be imported, or Lean not be forked",
+        "the header cannot be imported",
         "Lean reports an error here",
         "",
     ]

@@ -12,7 +12,7 @@ from farm.documents import decoded
 from farm.judging.messages import SORRY_TEXTS
 from farm.judging.reward import OF_MACHINES, WEAKER
 from farm.judging.verdict import OUTCOMES, Outcome, Reason
-from farm.service.dropins.lean_outcome import SORRY, OutcomeKind, Remark, printed, read
+from farm.service.dropins.lean_outcome import SORRY, OutcomeKind, Remark, bounded, printed, read
 
 FILE = "/lean4/my_project/program.lean"
 #: What NeMo-Gym takes for an error, in what it is told.
@@ -136,3 +136,47 @@ def test_messages_are_printed_as_lean_does() -> None:
 def test_a_message_without_a_place_stands_at_the_beginning() -> None:
     (remark,) = read(a_result(Reason.ERROR, a_message("error", "x", 0, 0)), is_stated=False).remarks
     assert (remark.line, remark.column) == (1, 0)
+
+
+LONG = "x" * 500
+#: Remarks in the order of their places, and what must remain of them within any number of characters.
+FLOODS = {
+    "warnings": ([Remark(severity="warning", text="unused", line=n) for n in range(1, 90)], None),
+    "sorry": (
+        [
+            *(Remark(severity="warning", text="unused", line=n) for n in range(1, 90)),
+            Remark(severity="information", text=LONG, line=90),
+            Remark(severity="warning", text=SORRY, line=12_345, column=123),
+        ],
+        f"{FILE}:12345:123: warning: {SORRY}\n",
+    ),
+    "error": (
+        [
+            Remark(severity="warning", text=SORRY, line=1),
+            *(Remark(severity="information", text=LONG, line=n) for n in range(1, 90)),
+            Remark(severity="error", text=LONG, line=91),
+            Remark(severity="error", text="a consequence", line=92),
+        ],
+        f"{FILE}:91:0: error: x",
+    ),
+}
+
+
+@pytest.mark.parametrize("most", [0, 1, 60, 119, 120, 121, 500, 1000, 1 << 20])
+@pytest.mark.parametrize("flood", FLOODS)
+def test_bounded_output_keeps_the_words_that_clients_decide_by(flood: str, most: int) -> None:
+    remarks, deciding = FLOODS[flood]
+    text, is_cut = bounded(remarks, file=FILE, most=most)
+    assert deciding is None or deciding in text
+    assert len(text) <= max(most, 120)
+    assert is_cut == (text != printed(remarks, file=FILE))
+    assert is_cut == (len(printed(remarks, file=FILE)) > most)
+
+
+def test_bounded_output_has_its_remarks_in_their_own_order() -> None:
+    remarks, _ = FLOODS["sorry"]
+    text, _ = bounded(remarks, file=FILE, most=1000)
+    lines = [int(each) for each in re.findall(rf"^{re.escape(FILE)}:(\d+):", text, re.MULTILINE)]
+    assert lines == sorted(lines)
+    assert text.count(FILE) == len(re.findall(f"^{re.escape(FILE)}", text, re.MULTILINE)) > 1
+    assert len(text) == 1000

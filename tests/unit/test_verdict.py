@@ -470,6 +470,22 @@ WHOLE = error_at("unsolved goals", (1, 28), (3, 13))
         ([error_at("across its end", (3, 4), (4, 1))], "line 1, column 28: unsolved goals"),
         ([error_at("without an end", (3, 4), None)], "line 3, column 4: without an end"),
         ([error_at("of no place", (0, 0), None)], "line 1, column 28: unsolved goals"),
+        ([error_at("expected token", (3, 14), None)], "line 3, column 14: expected token (and 1 more)"),
+        ([error_at("unknown tactic", (4, 2), None)], "line 4, column 2: unknown tactic (and 1 more)"),
+        ([error_at("unexpected end of input", (4, 0), None)], "line 4, column 0: unexpected end of input"),
+        ([error_at("expected token", (5, 0), None)], "line 1, column 28: unsolved goals"),
+        (
+            [error_at("type mismatch", (3, 10), (3, 13)), error_at("expected token", (3, 14), None)],
+            "line 3, column 14: expected token (and 2 more)",
+        ),
+        (
+            [error_at("unexpected token", (3, 4), (3, 13)), error_at("expected token", (3, 14), None)],
+            "line 3, column 4: unexpected token (and 2 more)",
+        ),
+        (
+            [error_at("beside", (4, 0), (4, 9)), error_at("expected token", (4, 9), None)],
+            "line 1, column 28: unsolved goals",
+        ),
     ],
 )
 def test_the_detail_names_an_error_inside_the_first_before_that(others: list[Message], named: str) -> None:

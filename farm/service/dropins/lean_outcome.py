@@ -18,6 +18,9 @@ from farm.judging.verdict import Reason
 #: Lean's warning in the wording that existing clients search for; Lean 4.28 has backticks for the quotes.
 SORRY = "declaration uses 'sorry'"
 
+#: The characters of the most important remark that always remain: a place, and Lean's warning of a sorry.
+_LEAST = 120
+
 #: Why a machine cannot vouch for a proof, by the words of `OF_MACHINES`.
 _OF_MACHINES = {
     "forgeable": "no namespaces confined it, so it could have forged its verdict",
@@ -146,10 +149,41 @@ def _remark(message: Message) -> Remark:
 
 def printed(remarks: Sequence[Remark], *, file: str) -> str:
     """Return the output of `lean` with these remarks about a file; information has no position in it."""
-    return "".join(f"{_line(each, file).removesuffix(chr(10))}\n" for each in remarks)
+    return "".join(_line(each, file) for each in remarks)
+
+
+def bounded(remarks: Sequence[Remark], *, file: str, most: int) -> tuple[str, bool]:
+    """Return the output of `lean` in about `most` characters, and whether some of it was cut off.
+
+    Remarks are left out or cut in the order of their importance, and the others stand in their own order. The
+    beginning of the most important one always remains: clients decide by it.
+    """
+    lines = [_line(each, file) for each in remarks]
+    if (length := sum(map(len, lines))) <= most:
+        return "".join(lines), False
+    by_rank = sorted(range(len(lines)), key=lambda place: _rank(remarks[place]))
+    room, kept = dict.fromkeys(by_rank[:1], _LEAST), dict[int, str]()
+    for place in by_rank:
+        kept[place] = _cut(lines[place], max(room.get(place, 0), most, 0))
+        most -= len(kept[place])
+    told = "".join(kept[place] for place in sorted(kept))
+    return told, len(told) < length
+
+
+def _cut(line: str, most: int) -> str:
+    """Return the beginning of a line with a line end, at most so many characters."""
+    if most == 0:
+        return ""
+    return line if len(line) <= most else f"{line[: most - 1]}\n"
+
+
+def _rank(remark: Remark) -> int:
+    """Return 0 for an error, 1 for Lean's warning of a sorry, 2 for other warnings, 3 for information."""
+    return {"error": 0, "warning": 1 if remark.is_sorry else 2}.get(remark.severity, 3)
 
 
 def _line(remark: Remark, file: str) -> str:
+    text = remark.text.removesuffix("\n") + "\n"
     if remark.severity == "information":
-        return remark.text
-    return f"{file}:{remark.line}:{remark.column}: {remark.severity}: {remark.text}"
+        return text
+    return f"{file}:{remark.line}:{remark.column}: {remark.severity}: {text}"

@@ -6,7 +6,6 @@ earlier: 502, which the client retries, for a program that is not judged by then
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
@@ -16,7 +15,7 @@ from farm.errors import FarmError, UsageError
 from farm.service import requests
 from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import DropinFields, Ignored, outcomes
-from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, printed
+from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, bounded
 from farm.service.json_body import Json, Route
 from farm.service.refusals import DROPIN_REFUSALS, Problem, Responses
 
@@ -27,8 +26,8 @@ _GRACE_SECONDS = 4.0
 #: Clients find errors by the path of the sandbox's programs.
 _FILE = "/lean4/my_project/program.lean"
 _CUT = "<output cut>"
-#: Clients take output with this word for an admitted program, not a proved one.
-_SORRY = re.compile(r"\bsorry\b")
+#: The kinds of outcome that clients tell apart by the output: Lean's warning makes an admitted program of it.
+_COMPLETED = frozenset({OutcomeKind.SUCCESS, OutcomeKind.SORRY})
 
 
 class SandboxExecution(DropinFields):
@@ -89,13 +88,11 @@ def _answer(body: SandboxExecution, outcome: LeanOutcome) -> Response:
     if outcome.kind is OutcomeKind.TIMEOUT:
         words = f"Execution timed out after {body.timeout:g} seconds\n"
         return Json({"process_status": "timeout", "stdout": "", "stderr": words})
-    stdout = _cut(outcome, body.max_output_characters)
-    is_told = outcome.kind is OutcomeKind.SUCCESS or (
-        outcome.kind is OutcomeKind.SORRY and _SORRY.search(stdout)
+    stdout, is_cut = bounded(outcome.remarks, file=_FILE, most=body.max_output_characters)
+    return Json(
+        {
+            "process_status": "completed" if outcome.kind in _COMPLETED else "failed",
+            "stdout": stdout + _CUT * (is_cut or outcome.is_cut),
+            "stderr": "",
+        }
     )
-    return Json({"process_status": "completed" if is_told else "failed", "stdout": stdout, "stderr": ""})
-
-
-def _cut(outcome: LeanOutcome, most: int) -> str:
-    text = printed(outcome.remarks, file=_FILE)
-    return text[:most] + _CUT if outcome.is_cut or len(text) > most else text

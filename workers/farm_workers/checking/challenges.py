@@ -8,8 +8,10 @@ from dataclasses import replace
 from farm import tracing
 from farm.assembly.challenge import Challenge
 from farm.characters import encoded
+from farm.judging import causes
 from farm.judging.ending import Ending, ending
 from farm.judging.messages import errors
+from farm.judging.places import at_line
 from farm.judging.report import Message, Report
 from farm.lean_text.header import header_end
 from farm.lean_text.positions import line_and_column
@@ -140,7 +142,10 @@ def _of_hole(reply: Reply) -> bytes | str:
         )
         raise BoxFailed(f"the program with the hole was not compiled: {why}")
     if error is not None:
-        return f"the program with the hole has an error: {error.text.partition(chr(10))[0][:500]}"
+        found = errors(reply.report) or (error,)
+        told = causes.named(found)
+        words = f"{told.text.partition(chr(10))[0][:500]}{causes.counted(found)}"
+        return f"the program with the hole has an error{at_line(told.line, told.column)}: {words}"
     if run.limit is not None or reply.module is None:
         return f"the program with the hole was not compiled: {run.limit or 'it left no module'}"
     return reply.module.read()
@@ -177,15 +182,25 @@ def _require_nothing_lacked(reply: Reply) -> None:
 
 
 def refusal(reply: Reply, challenge: Challenge) -> str | None:
-    """Return Lean's first error about a challenge, None if it accepts the challenge."""
-    error = reply.report.answer.first_error
-    return None if error is None else error.text.partition("\n")[0][:500] + _where(error, challenge)
+    """Return the error about a challenge that may cause the others, None if Lean accepts the challenge."""
+    report = reply.report
+    if report.answer.first_error is None:
+        return None
+    found = errors(report) or (report.answer.first_error,)
+    told = causes.named(found)
+    said = f"{told.text.partition(chr(10))[0][:500]}{_where(told, challenge)}{causes.counted(found)}"
+    return f"{said}. {report.remedy}" if report.remedy else said
 
 
 def _where(error: Message, challenge: Challenge) -> str:
-    """Return the place of an error in the line's context or in its expected answer, in words; or ""."""
+    """Return the place of an error in the line's fields, in words; "" without a place."""
+    if error.line == 0:
+        return ""
     ends = line_and_column(challenge.program, challenge.context_end)
-    if error.line > 0 and (error.line, error.column) < ends:
+    if (error.line, error.column) < ends:
         return f" (line {error.line} of the context)"
     below = line_and_column(challenge.program, len(challenge.program))
-    return " (in expected_answer)" if (error.line, error.column) >= below else ""
+    if (error.line, error.column) >= below:
+        return " (in expected_answer)"
+    above = "context" if challenge.context_end else "header"
+    return f" (line {error.line} of {above} and formal_statement together)"

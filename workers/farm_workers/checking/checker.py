@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from farm_workers.images.protocol import ExtractAsked, OutlineAsked
 from farm_workers.lean.compile import LeanRunner
 from farm_workers.lean.extracted import NoExtract, read_extract
 from farm_workers.lean.outlined import NoOutline, Outline, read_outline
-from farm_workers.lean.way import FORKED, Question
+from farm_workers.lean.way import FIRST_LOAD, FORKED, Question
 from farm_workers.sessions.sessions import Sessions
 
 #: A context needs three images: the header's, and two forks of it, one to compile proofs and one to seal.
@@ -76,7 +76,7 @@ class Checker:
             images_mib=images_mib,
             snapshot_mib=snapshot_mib,
         )
-        self.sessions = Sessions(self._runner.images, most_mib=images_mib)
+        self.sessions = Sessions(self._runner.images, most_mib=images_mib, refusal=self._header_refusal)
         challenges, boxed = Challenges(self._runner), Boxed(isolation)
         may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT
         contexts = Contexts(self._runner, challenges, may_share=may_share)
@@ -106,6 +106,13 @@ class Checker:
     def images(self) -> list[tuple[str, int]]:
         """Return the images that can fork, as `farm_workers.images.images.Images.kept` does."""
         return self._runner.images.kept()
+
+    def know(self, environments: Iterable[LeanEnvironment]) -> None:
+        """Note environments of this machine, which messages about missing modules name."""
+        self._runner.know(environments)
+
+    def _header_refusal(self, program: str, environment: LeanEnvironment) -> str:
+        return self._runner.header_refusal(Question.of(program, environment, FIRST_LOAD, box.never))
 
     def prewarm(self, environment: LeanEnvironment) -> None:
         """Begin to make images of the environment's headers, if Lean is forked."""
@@ -179,7 +186,7 @@ class Checker:
         try:
             run, left = self._runner.extract(question, asked)
         except (NoImage, BoxFailed) as error:
-            raise NoExtract(f"its header cannot be imported, or Lean not be forked: {error}") from error
+            raise NoExtract(self._unforked(question, error)) from error
         if run.limit is not None or run.box_error is not None:
             raise NoExtract(f"the limit of {run.limit} was reached" if run.limit else str(run.box_error))
         return read_extract(left, source)
@@ -203,10 +210,15 @@ class Checker:
         try:
             run, left = self._runner.outline(question, asked)
         except (NoImage, BoxFailed) as error:
-            raise NoOutline(f"its header cannot be imported, or Lean not be forked: {error}") from error
+            raise NoOutline(self._unforked(question, error)) from error
         if run.limit is not None or run.box_error is not None:
             raise NoOutline(f"the limit of {run.limit} was reached" if run.limit else str(run.box_error))
         return read_outline(left, text, question.header_end)
+
+    def _unforked(self, question: Question, error: NoImage | BoxFailed) -> str:
+        """Return why no fork could elaborate a file: the fault of its header, or else that of the fork."""
+        refusal = self._runner.header_refusal(question) if isinstance(error, NoImage) else ""
+        return refusal or f"Lean could not be forked: {error}"
 
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Exit status when `--check` finds lines that are not proved again.
 SOME_UNPROVED = 4
+#: The reason of a theorem that stands below an error.
+BELOW_ERROR = "error above"
 #: The most rows of a table.
 _MOST = 20
 
@@ -189,7 +192,7 @@ def _print(facts: Mapping[str, Any], wanted: Wanted) -> None:
     from farm.cli.terminal import count, say
 
     _table("not extracted", facts["failed"], ("file", "why"))
-    _table("left out", facts["left_out"], ("file", "name", "words"))
+    _table("left out", _counted(facts["left_out"]), ("file", "name", "words"))
     _table("without a shorter context", facts["not_shown"], ("file", "name", "why"))
     _table("not judged", facts["unjudged"], ("file", "name", "why"))
     _table("not proved", facts["unproved"], ("file", "name", "reason", "detail"))
@@ -204,6 +207,20 @@ def _print(facts: Mapping[str, Any], wanted: Wanted) -> None:
     said = f"Wrote {count(facts['lines'], 'line')} of {count(facts['files'], 'file')} into {facts['output']}"
     left = f"; left out {count(len(facts['left_out']), 'theorem')}" if facts["left_out"] else ""
     say(said + left)
+
+
+def _counted(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of left out theorems, with one row for all that stand below the same error."""
+    first, others = dict[tuple[Any, ...], Mapping[str, Any]](), Counter[tuple[Any, ...]]()
+    for number, row in enumerate(rows):
+        is_below = row["why"] == BELOW_ERROR
+        key = (row["file"], row["words"]) if is_below else (number,)
+        first.setdefault(key, row)
+        others[key] += 1
+    return [
+        row if others[key] == 1 else {**row, "name": f"{row['name']} and {others[key] - 1} more"}
+        for key, row in first.items()
+    ]
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

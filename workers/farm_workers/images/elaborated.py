@@ -24,6 +24,14 @@ _MOST_ERROR = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """An error of Lean's: the line of the text, from 1, and Lean's words."""
+
+    line: int
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Elaborated:
     """One command that was elaborated: its bytes, Lean's syntax and tree, its first error, and its cost.
 
@@ -34,7 +42,7 @@ class Elaborated:
     end: int
     syntax: int
     tree: int
-    error: str | None
+    error: Fault | None
     cost: tuple[float, int] | None
 
 
@@ -114,19 +122,20 @@ class ElaboratedFile:
             for number, ((start, last), syntax, tree) in enumerate(zip(spans, syntaxes, trees, strict=True))
         ]
 
-    def _errors(self, starts: Sequence[int]) -> dict[int, str]:
+    def _errors(self, starts: Sequence[int]) -> dict[int, Fault]:
         """Return Lean's first error about each of the commands with these starts, by its number.
 
         Lean's parser reports a fault in a text that may be part of no command: it belongs to the last one
         before it.
         """
-        lean, found = self._lean, dict[int, str]()
+        lean, found = self._lean, dict[int, Fault]()
         log = lean.call(table.MESSAGE_ARRAY, shared(lean.get(table.MESSAGES, self._state)))
         for message in elements(log):
             if lean.get(table.SEVERITY, message) == lean.number(table.ERROR):
-                place = self._offset(lean.get(table.MESSAGE_POSITION, message))
+                position = lean.get(table.MESSAGE_POSITION, message)
                 words = lean.call(table.WORDS_TEXT, shared(lean.get(table.MESSAGE_WORDS, message)))
-                found.setdefault(max(0, bisect_right(starts, place) - 1), text(words, _MOST_ERROR))
+                fault = Fault(line=lean.get(table.LINE, position) >> 1, words=text(words, _MOST_ERROR))
+                found.setdefault(max(0, bisect_right(starts, self._offset(position)) - 1), fault)
         return found
 
     def _heartbeats(self) -> int:

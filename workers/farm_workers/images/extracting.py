@@ -27,6 +27,8 @@ _QUOTED = {
     "Lean.Parser.Term.attributes": "attributes",
     f"{_COMMAND}declSig": "signature",
 }
+#: The part of a declaration with its name and universes, and the most characters of a name in a message.
+_NAME, _MOST_NAME = f"{_COMMAND}declId", 80
 _SORRY = "sorryAx"
 
 
@@ -83,10 +85,11 @@ class _Extraction:
         command = next((each for each in commands if each.start <= it.start < each.end), None)
         if command is None:
             raise _LeftOut("no text")
-        if command.error is not None:
-            raise _LeftOut("error", command.error)
-        if any(each.error is not None for each in commands if each.end <= it.start):
-            raise _LeftOut("error above")
+        if (first := next((each for each in commands if each.error is not None), None)) is not None:
+            if first.end <= it.start:  # an error of the theorem itself may follow from that one
+                raise _LeftOut("error above", self._told(first))
+            if first is command:
+                raise _LeftOut("error", self._told(first))
         if it.end != command.end:
             raise _LeftOut("part of a command")
         start, value = self._value(command, it)
@@ -108,6 +111,17 @@ class _Extraction:
             **self._quoted(command, it),
             **self._proof(command, value),
         }
+
+    def _told(self, command: Elaborated) -> str:
+        """Return where the first error of a command stands, in words, and Lean's words."""
+        assert command.error is not None  # noqa: S101 - the caller has looked
+        names = (node for node in nodes(command.syntax) if self._whole.kinds.of(node) == _NAME)
+        place = next(filter(None, (span(self._lean, each) for each in names)), None)
+        start, end = place or (command.start, command.end)
+        lines = self._whole.source[start:end].decode("utf-8", "replace").strip().splitlines()
+        return (
+            f"line {command.error.line}, in {(lines or ['the text'])[0][:_MOST_NAME]}: {command.error.words}"
+        )
 
     def _value(self, command: Elaborated, it: Declared) -> tuple[int, int]:
         """Return the first byte and the syntax of a declaration's value, which ends the declaration."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from farm_workers.box.isolation import Isolation
 from farm_workers.box.refused import lacks_memory
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.cache import Cache
+from farm_workers.environments.lacking import damaged, remedy
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.image import NoImage, lean_image
 from farm_workers.images.images import Images
@@ -70,6 +71,7 @@ class LeanRunner:
         self._refused: Cache[bytes, Report] = Cache(
             most=_MOST_REFUSED, most_bytes=_MOST_REFUSED_BYTES, size=_text_bytes
         )
+        self._known: dict[str, LeanEnvironment] = {}
 
     def close(self) -> None:
         """End every process; the object cannot be used afterwards."""
@@ -81,8 +83,13 @@ class LeanRunner:
         kept = self.images.kept()
         return len(kept), sum(size for _, size in kept)
 
+    def know(self, environments: Iterable[LeanEnvironment]) -> None:
+        """Note environments of this machine, which may have the modules that another one lacks."""
+        self._known |= {each.name: each for each in environments}
+
     def prewarm(self, environment: LeanEnvironment) -> None:
         """Begin to import the environment's headers, if Lean is forked or prepared."""
+        self.know([environment])
         for header in (header[: header_end(header)] + "\n" for header in environment.headers):
             if self.way == FORKED:
                 self.images.prewarm(environment, Recipe(header=header))
@@ -110,10 +117,31 @@ class LeanRunner:
             if question.shares_context:
                 reply = self._shared(question, self._forked.compile)
             else:
-                reply = self._compiled(question)
+                reply = self._with_remedy(question, self._compiled(question))
             span.set_attributes(way=reply.report.way)
         with reply.module or contextlib.nullcontext():
             yield reply
+
+    def _with_remedy(self, question: Question, reply: Reply) -> Reply:
+        """Return a reply with a sentence about the header's modules, if Lean cannot import the header."""
+        first = reply.report.answer.first_error
+        if first is None or not stops_in_header(question, reply.report):
+            return reply
+        said = remedy(question.header, question.environment, list(self._known.values()))
+        if not said and _IMPORT_FAILED.match(first.text):
+            said = damaged(question.environment)
+        return replace(reply, report=replace(reply.report, remedy=said))
+
+    def header_refusal(self, question: Question) -> str:
+        """Return why a fresh Lean cannot import the header of a program, "" if it can."""
+        alone = question.instead(question.header, way=COLD)
+        with self.compiled(alone) as reply:
+            report = self.report(alone, reply)
+        first = report.answer.first_error
+        if first is None or not stops_in_header(alone, report):
+            return ""
+        said = first.text.strip().partition("\n")[0]
+        return f"the header cannot be imported: {said}. {report.remedy}".rstrip()
 
     @contextlib.contextmanager
     def apart(self, question: Question) -> Iterator[Reply]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from farm.assembly.challenge import Challenge, challenge_to
@@ -18,7 +17,6 @@ from farm.judging.report import Report
 from farm.judging.reward import worth
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, Verdict, judge
-from farm.lean_text.header import imports
 from farm.lean_text.scanner import sorry_tokens
 from farm.limits import Limits
 from farm.manifest.entry import Entry
@@ -28,7 +26,8 @@ from farm_workers.checking.asked import check_of
 from farm_workers.checking.checker import Checker
 from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.checking.verdict_fields import verdict_fields
-from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
+from farm_workers.environments.lacking import lacking
+from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.edits import Edit, edited
 from farm_workers.lean.outlined import NoOutline
 
@@ -197,15 +196,14 @@ class Verifying:
         above the theorem, with the rest of the file, as a mutual block needs it, and as a model's answer
         below the benchmark's own header.
         """
-        claim, lacking = pair.claim, self._lacking(pair.claim.text)
+        claim = pair.claim
         first = self._as_it_is(problem, claim.text, cancelled)
         for text, field, report in () if _is_proved(first) else self._otherwise(problem, claim, cancelled):
             if _is_proved(report):
                 return replace(self._told(problem, pair, report), field=field, text=text)
         told = replace(self._told(problem, pair, first), text=claim.text)
-        if told.result in (Result.NOT_PROVED, Result.UNJUDGED) and lacking:
-            said = f"it imports {', '.join(lacking[:3])}, which the environment lacks"
-            return replace(told, result=Result.UNJUDGED, detail=said)
+        if told.result in (Result.NOT_PROVED, Result.UNJUDGED) and self._lacking(claim.text):
+            return replace(told, result=Result.UNJUDGED, detail=first.remedy or told.detail)
         return told
 
     def _otherwise(
@@ -273,13 +271,7 @@ class Verifying:
 
     def _lacking(self, text: str) -> list[str]:
         """Return the modules that a text imports and that the environment does not have."""
-        environment = self.environment
-        folders = [*map(Path, environment.lean_path), own_folder(Path(environment.lean[0])) / "lib" / "lean"]
-        return [
-            each
-            for each in imports(text)
-            if not any((folder / f"{each.replace('.', '/')}.olean").exists() for folder in folders)
-        ]
+        return lacking(text, self.environment)
 
     def _digests(self, stated: Sequence[Challenge | None]) -> list[str | None]:
         """Return the digest of each statement's type, None for one that Lean refuses."""

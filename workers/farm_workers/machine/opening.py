@@ -19,6 +19,7 @@ from farm_workers.box import hierarchy
 from farm_workers.box.isolation import Isolation, prepared, remove_dead
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.checker import Checker
+from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.descriptors import raise_limit
 from farm_workers.machine.environments import Configured, Installed, configured, looked_at
 from farm_workers.machine.judges import Judges, judges
@@ -43,7 +44,9 @@ class Machine:
     @cached_property
     def installed(self) -> Installed:
         """The environments of this machine, each examined at the first access."""
-        return looked_at(self.configured)
+        found = looked_at(self.configured)
+        self.checker.know([each for each in found.sound.values() if isinstance(each, LeanEnvironment)])
+        return found
 
     @property
     def checker(self) -> Checker:

@@ -14,7 +14,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
+from farm.judging import causes
 from farm.judging.messages import says_heartbeats
+from farm.judging.places import at_line
+from farm.judging.report import Answer
 from farm.lean_text.header import header_end
 from farm.limits import Limits
 from farm_workers.box.copy import as_file
@@ -74,6 +77,15 @@ class StepLimits:
     first_success: bool = False
 
 
+#: Returns why Lean cannot import the header of a program in an environment, "" if it can.
+Refusal = Callable[[str, LeanEnvironment], str]
+
+
+def unexplained(_program: str, _environment: LeanEnvironment) -> str:
+    """Return no reason: nobody can ask Lean about a header."""
+    return ""
+
+
 class _Killed(NoSession):
     """The first process of a session ended: it may have been killed from outside."""
 
@@ -108,9 +120,11 @@ class Session:
         cancelled: Callable[[], bool],
         *,
         memory_mib: int = MOST_MIB,
+        refusal: Refusal = unexplained,
     ) -> None:
         """Elaborate the program, whose sorries are the roots. Raises NoSession and BoxFailed."""
         self._lock, self._numbers = threading.Lock(), 0
+        self._refusal = refusal
         self._most_kib, self._is_gone = memory_mib << 10, False
         self._places: dict[StateKey, tuple[_Holder, int]] = {}
         self._holders: OrderedDict[_Holder, None] = OrderedDict()
@@ -165,7 +179,8 @@ class Session:
         except ImageDied as error:
             raise BoxFailed(f"no image for the session: {error}") from error
         except NoImage as error:
-            raise NoSession(f"this Lean has no sessions: {error}") from error
+            refused = self._refusal(program, key[0])
+            raise NoSession(refused or f"this Lean has no sessions: {error}") from error
         except NotWanted:
             raise BoxFailed("the worker ended while it opened a session") from None
         raise BoxFailed("an image exited, and so did its replacement")
@@ -193,7 +208,7 @@ class Session:
         if "error" in answer:
             raise NoSession(str(answer["error"])[:MOST_BYTES])
         if not answer.get("accepted"):
-            raise NoSession("the program has errors", _errors(output.rest(), program))
+            raise _refused(parse(output.rest(), b"", program=program, mark=""))
         listed = _listed(answer.get("roots"))
         if not listed:
             raise NoSession("the program has no sorry to begin at")
@@ -454,10 +469,15 @@ class Session:
         self._files.close()
 
 
-def _errors(said: bytes, program: str) -> tuple[str, ...]:
-    """Return Lean's errors on the program."""
-    messages = parse(said, b"", program=program, mark="").messages
-    return tuple(f"{each.line}:{each.column}: {each.text}" for each in messages if each.severity == "error")
+def _refused(answer: Answer) -> NoSession:
+    """Return the refusal of a program with errors: it names one, and has them all."""
+    found = [each for each in answer.messages if each.severity == "error"]
+    if not found:
+        return NoSession("the program has errors")
+    told = causes.named(found)
+    at = at_line(told.line, told.column)
+    words = f"the program has errors, the first{at}{causes.counted(found)}: {told.text.strip()[:MOST_BYTES]}"
+    return NoSession(words, tuple(f"{each.line}:{each.column}: {each.text}" for each in found))
 
 
 def _listed(found: object) -> list[dict[str, object]]:

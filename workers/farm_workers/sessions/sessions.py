@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images.images import Images
-from farm_workers.sessions.session import Session
+from farm_workers.sessions.session import Refusal, Session, unexplained
 
 #: Seconds after which an idle session's processes end.
 IDLE_SECONDS = 60.0
@@ -34,7 +34,10 @@ class _Kept:
 
 
 class Sessions:
-    """The sessions of one worker; thread-safe. `most_mib` is the memory that all may take together."""
+    """The sessions of one worker; thread-safe. `most_mib` is the memory that all may take together.
+
+    `refusal` returns why Lean cannot import the header of a program in an environment, "" if it can.
+    """
 
     def __init__(
         self,
@@ -42,8 +45,9 @@ class Sessions:
         *,
         most_mib: int,
         most: int = MOST_SESSIONS,
+        refusal: Refusal = unexplained,
     ) -> None:
-        self._images = images
+        self._images, self._refusal = images, refusal
         self._most, self._most_kib = most, most_mib << 10
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -68,7 +72,9 @@ class Sessions:
                     kept.session = None
                 if kept.session is None:
                     self._make_room()
-                    kept.session = Session(program(), environment, self._images, cancelled)
+                    kept.session = Session(
+                        program(), environment, self._images, cancelled, refusal=self._refusal
+                    )
             yield kept.session
         finally:
             with self._lock:

@@ -28,8 +28,7 @@ def fault(report: Report, verdict: Verdict) -> str:
     """Return the fault of a statement, "" if Lean reports nothing but the ``sorry`` in it."""
     if verdict.reason is Reason.HAS_SORRY:
         return ""
-    error = report.answer.first_error
-    return report.challenge_error or (verdict.detail if error is None else error.text)
+    return report.challenge_error or verdict.detail
 
 
 LEAN = System(environment=environment, judge=judge, fault=fault)
