@@ -479,10 +479,11 @@ def _require_short(attempts: Sequence[wire.Attempt]) -> None:
     """Raise UsageError for states that would have too many tactics, or too long ones."""
     for each in attempts:
         if len(each["path"]) >= wire.MOST_DEPTH:
-            raise UsageError(f"a state has at most {wire.MOST_DEPTH} tactics")
+            raise UsageError(f"a state has at most {wire.MOST_DEPTH} tactics; go on from an earlier state")
         if sum(map(len, each["path"])) + max(map(len, each["tactics"])) > wire.MOST_PATH_CHARACTERS:
             raise UsageError(
-                f"the tactics of a state have at most {wire.MOST_PATH_CHARACTERS} characters together"
+                f"the tactics of a state have at most {wire.MOST_PATH_CHARACTERS} characters in all, and "
+                "these would make more; go on from an earlier state"
             )
 
 
