@@ -142,14 +142,13 @@ settings: .venv/.ready-dev
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# Those in docker/ are parts of the images: each has the versions of requirements-traces.lock.
+# Those in docker/ are parts of the images: each has the versions of requirements-dev.lock.
 lock: .venv/.ready-dev
 	@$(LOCK) pyproject.toml --extra all --group build -o requirements.lock
-	@$(LOCK) pyproject.toml --extra all --extra traces --group build -o requirements-traces.lock
 	@$(LOCK) pyproject.toml --extra all --extra traces --group build --group dev -o requirements-dev.lock
-	@$(LOCK) -c requirements-traces.lock --group pyproject.toml:build -o docker/build.lock
-	@$(LOCK) -c requirements-traces.lock pyproject.toml --extra serve --extra traces -o docker/farm.lock
-	@$(LOCK) -c requirements-traces.lock pyproject.toml --extra serve --extra traces --extra core \
+	@$(LOCK) -c requirements-dev.lock --group pyproject.toml:build -o docker/build.lock
+	@$(LOCK) -c requirements-dev.lock pyproject.toml --extra serve --extra traces -o docker/farm.lock
+	@$(LOCK) -c requirements-dev.lock pyproject.toml --extra serve --extra traces --extra core \
 		-o docker/core.lock
 
 clean:

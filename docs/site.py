@@ -67,6 +67,8 @@ def commands() -> str:
         point.load()(app)
     command = get_command(app)
     text = get_docs_for_click(obj=command, ctx=Context(command, info_name="farm"), name="farm")
+    # An example is code, and Click's mark of a text that is not wrapped is none.
+    text = re.sub(r"^(Example: )(.*)$", r"\1`\2`", text.replace("\b\n", ""), flags=re.MULTILINE)
     # One level down: the page has a title of its own.
     return re.sub(r"^# .*\n", "", text).replace("\n# `", "\n## `")
 

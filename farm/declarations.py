@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from farm.client.results import Declarations
 from farm.documents import decoded
 from farm.errors import QueueFull, ServerDown, UsageError
-from farm.redis_client import client_of
+from farm.redis_client import client_of, expiring
 
 #: The most declarations of an answer.
 MOST = 100
@@ -51,8 +51,8 @@ def find(broker_url: str, environment: str, contains: str, *, most: int) -> Decl
     request = json.dumps(asked)
     place = requests_of(environment)
     try:
-        client.rpush(place, request)
-        client.expire(place, ANSWER_SECONDS)
+        with expiring(client, ANSWER_SECONDS, place) as pipeline:
+            pipeline.rpush(place, request)
         found = cast("tuple[bytes, bytes] | None", client.blpop([answers], timeout=ANSWER_SECONDS))
         if found is None:
             client.lrem(place, 0, request)

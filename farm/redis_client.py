@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
+from redis.client import Pipeline
 from redis.retry import Retry
 
 # Celery takes Python's words for how to verify a certificate, redis-py only its own.
@@ -62,3 +64,16 @@ def client_of(broker_url: str, *, answer_seconds: float) -> redis.Redis:
     return redis.Redis.from_url(
         redis_url(broker_url), socket_timeout=answer_seconds, retry=Retry(NoBackoff(), 0)
     )
+
+
+@contextmanager
+def expiring(client: redis.Redis, seconds: int, *keys: str) -> Iterator[Pipeline]:
+    """Run the commands of the block, and have their keys expire, in one transaction.
+
+    A client that sends the expiry by itself may die before, and leave a key that nobody deletes.
+    """
+    with client.pipeline(transaction=True) as pipeline:
+        yield pipeline
+        for key in keys:
+            pipeline.expire(key, seconds)
+        pipeline.execute()

@@ -23,8 +23,10 @@ from farm.errors import SettingsError
 
 T = TypeVar("T")
 
+#: Failed attempts of the farm itself after which a check ends as `judge_error`.
+ATTEMPTS = 3
 #: The ways to run Lean.
-WAYS = ("forked", "snapshot", "prepared", "cold")
+WAYS = ("forked", "prepared", "cold")
 _LAST_PORT = 65535
 _RESERVED = "FARM_TEST_"  # the test suite's own
 # The variables that Kubernetes sets in every container for a service called `farm` or `farm-something`:
@@ -60,7 +62,8 @@ ALL = COMMANDS | SERVICE | WORKER
 class Variable:
     """A `FARM_*` variable: its readers, its meaning and its default as the documentation gives them.
 
-    The Helm chart passes one that is ``in_chart`` on; the others have a value of their own there, or no use.
+    The Helm chart takes a variable that is ``in_chart`` from its values; it sets the others itself, or
+    not at all.
     """
 
     readers: SettingReader
@@ -210,7 +213,7 @@ class Settings:
         "the CPUs it may use (by affinity, control groups, Slurm)")
     memory_mib: int = _setting(_count, 4096, COMMANDS | SERVICE, "memory limit of one check")
     way: str = _setting(
-        _choice(*WAYS), WAYS[0], WORKER, "how a worker runs Lean: `forked`, `snapshot`, `prepared`, `cold`; "
+        _choice(*WAYS), WAYS[0], WORKER, "how a worker runs Lean: `forked`, `prepared`, `cold`; "
         "an unavailable way falls back to the next", in_chart=True)
     images: int | None = _setting(
         _count, None, WORKER, "maximum number of images in a worker, of headers and of contexts, "
@@ -220,8 +223,6 @@ class Settings:
         _count, lambda: max(1, allotment.memory_mib() // 2), WORKER,
         "maximum private memory of all images together",
         "half of the memory it may use (by the machine, control groups, Slurm)")
-    snapshot_mib: int = _setting(
-        _count, 8192, WORKER, "maximum disk space of header snapshots, in MiB", in_chart=True)
     isolation: str | None = _setting(
         _isolation, None, WORKER,
         "minimum isolation: `rlimit` (any), `landlock`, `bwrap`, `cgroup`, `cgroup1`, `cgroup2`, or some "
@@ -235,7 +236,7 @@ class Settings:
         _number, 30.0, WORKER, "seconds that a stopping worker lets its running checks continue",
         "30; 5 for the farm's own worker")
     attempts: int = _setting(
-        _count, 3, ALL, "failed attempts after which a check ends as `judge_error`", in_chart=True)
+        _count, ATTEMPTS, ALL, "failed attempts after which a check ends as `judge_error`", in_chart=True)
     queue_limit: int = _setting(
         _count, 10_000_000, COMMANDS | SERVICE,
         "maximum number of waiting checks; a submit that exceeds it is refused", in_chart=True)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 #: Paths below which a change reaches every test.
 EVERYTHING = (
     *(".ci", ".gitignore", "Makefile", "pyproject.toml", "migrations"),
-    *("requirements.lock", "requirements-dev.lock", "requirements-traces.lock"),
+    *("requirements.lock", "requirements-dev.lock"),
     *("tests/conftest.py", "tests/imports.py", "tests/reach.py"),
 )
 #: By which words tests name the files below a path without modules, besides a file's own name and suffix.

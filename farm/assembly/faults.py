@@ -11,9 +11,5 @@ class StatementFault(Exception):
         self.problem, self.remedy, self.field = problem, remedy, field
 
 
-class ForeignStatement(StatementFault):
-    """A statement of a proof system that no environment has, for which the farm refuses the manifest."""
-
-
 class Unstated(Exception):
     """A text of a benchmark from which no statement can be read; the message says why."""

@@ -27,7 +27,8 @@ MEANINGS: Mapping[str | None, str] = {
 #: Explanations of reasons that replace those of the verdict: a repeated check would have the same end.
 REASONS: Mapping[str | None, str] = {
     "bad_challenge": "What you gave as formal_statement, header or context is at fault, so no answer can be "
-    "judged. Correct that, or report it to the person who gave you the problem.",
+    "judged: it is not in the language of the environment, such as Lean 4, or has an error. Correct that, or "
+    "report it to the person who gave you the problem.",
     "answer_undecided": "Nothing decides whether the answer is the expected one. Do not repeat the check; "
     "report it to the person who gave you the problem.",
     "kernels_disagree": "Two kernels disagree about the answer. Report it to the operator of the farm, and "

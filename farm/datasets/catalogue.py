@@ -48,7 +48,6 @@ _DATASETS = (
         reads={
             "lean": layouts.lean_of_minif2f,
             **{kind: partial(files_of_minif2f, of_system=files) for kind, files in _MINIF2F_FILES.items()},
-            "isabelle": layouts.isabelle_of_minif2f,
         },
         counts={
             "lean": {"test": 244, "valid": 244},

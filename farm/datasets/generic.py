@@ -9,7 +9,6 @@ from pathlib import Path
 
 from farm.assembly.declaration import read_target
 from farm.assembly.faults import Unstated
-from farm.assembly.foreign import foreign
 from farm.datasets.layouts import Found, in_files
 from farm.datasets.lean_files import only_theorem
 from farm.datasets.problem import FilePlace, LeftOut, Problem
@@ -110,9 +109,6 @@ def _stated(system: str, header: str, statement: str) -> tuple[str, str, str]:
     """
     if system != Kind.LEAN:
         return "", statement, ""
-    for text in (header, statement):
-        if (other := foreign(text)) is not None:
-            raise Unstated(f"is written in {other.system} ({other.sign})")
     if header_end(statement):
         stated = only_theorem(statement)
         return header or stated.header, stated.statement, stated.name

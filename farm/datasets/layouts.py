@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from farm.assembly.faults import Unstated
-from farm.assembly.foreign import foreign
 from farm.datasets.contexts import context_records
 from farm.datasets.lean_files import StatedTheorem, only_theorem, open_theorems, problems, theorems
 from farm.datasets.minif2f_names import named
 from farm.datasets.problem import FilePlace, LeftOut, Problem
 from farm.datasets.reading import data_files, files, has_rows, is_data, object_of, objects, survivors, text_of
 from farm.datasets.records import lean_records, split_of
-from farm.errors import UsageError
-from farm.manifest.lines import printable, unusable
+from farm.manifest.lines import unusable
 from farm.systems.system import BenchmarkFiles
 
 Found = Iterator[Problem | LeftOut]
@@ -87,7 +85,6 @@ def _of_data(path: Path, *, split: str) -> Found:
 
 def _many(path: Path, split: str) -> Found:
     text = text_of(path)
-    _refuse_lean3(path, text)
     for stated in theorems(text):
         if isinstance(stated, Unstated):
             raise FilePlace(path=path).fault(str(stated), "mend the file, or take it out of the copy")
@@ -97,7 +94,6 @@ def _many(path: Path, split: str) -> Found:
 def _of_files(paths: tuple[Path, ...], split: str, words: Mapping[str, Mapping[str, object]] = {}) -> Found:
     for path in paths:
         text = text_of(path)
-        _refuse_lean3(path, text)
         try:
             stated = only_theorem(text, path.stem)
         except Unstated as error:
@@ -129,12 +125,6 @@ def lean_problem(
             **dict.fromkeys(stated.open_answers),
         },
     )
-
-
-def _refuse_lean3(path: Path, text: str) -> None:
-    found = foreign(text)
-    if found is not None:
-        raise unusable(path, f"is written in {found.system} ({found.sign})", found.remedy)
 
 
 def files_of_minif2f(path: Path, of_system: BenchmarkFiles) -> Found:
@@ -175,15 +165,6 @@ def _of_splits(path: Path, name: str, suffix: str) -> Iterator[tuple[str, Path]]
             return
     for each in files(path, suffix) if split_of(path) else ():
         yield split_of(path), each
-
-
-def isabelle_of_minif2f(path: Path) -> Found:
-    """Raise UsageError: no Isabelle can be served here yet."""
-    raise UsageError(
-        f"{printable(path, None)}: --system isabelle: this farm has no Isabelle, so nothing could check "
-        "these statements. Take the same problems in Lean 4 (--system lean) or another system; "
-        "docs/develop/isabelle.md describes the needs of a farm with Isabelle"
-    )
 
 
 def lean_of_putnam(path: Path) -> Found:
@@ -249,7 +230,6 @@ def in_files(folder: Path, paths: Sequence[Path], *, each_states: bool = False) 
     texts = [(path, text_of(path)) for path in paths if path.name != _LAKEFILE]
     has_library = not each_states and any(open_theorems(text) for _, text in texts)
     for path, text in texts:
-        _refuse_lean3(path, text)
         if has_library and not open_theorems(text):
             continue
         for stated in problems(text):

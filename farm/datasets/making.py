@@ -11,7 +11,7 @@ from pathlib import Path
 
 import zstandard
 
-from farm.assembly.faults import ForeignStatement, StatementFault
+from farm.assembly.faults import StatementFault
 from farm.datasets.catalogue import ALL, DATASETS, Dataset
 from farm.datasets.problem import LeftOut, Problem
 from farm.errors import UsageError
@@ -153,13 +153,11 @@ def _notes(wanted: Wanted, problems: Sequence[Problem], left_out: Sequence[LeftO
 
 
 def _unreadable(wanted: Wanted, problems: Sequence[Problem]) -> Iterator[str]:
-    """Yield a note on statements from which no program can be made; raises ManifestError for foreign ones."""
+    """Yield a note on statements from which no program can be made."""
     state = system(wanted.system).challenge
     for each in problems:
         try:
             state(each.header, each.context or "", each.statement)
-        except ForeignStatement as fault:
-            raise each.place.fault(str(fault), fault.remedy) from fault
         except StatementFault as fault:
             yield f"{each.place}: its lines will be judged bad_challenge: {fault}; {fault.remedy}"
 

@@ -33,8 +33,8 @@ class Check:
     a candidate that equals an earlier one. With `goals` the report lists the goals at errors and sorries,
     where Lean can print them. With `stop_at_error` Lean is ended at the first error that decides. All
     programs begin with the dataset's context up to `context_end`, 0 without one; the limits do not include
-    the reading of that context. `task` is what the proof has to show beyond the usual. Where the task allows
-    ``either``, `fallback` is a program with the negation's challenge, tried whatever became of the others.
+    the reading of that context. `task` is what the proof has to show beyond the usual. For the task
+    ``either``, `fallback` is the disproof: always judged, against the negation.
     """
 
     program: str

@@ -119,7 +119,7 @@ class Answer:
 class Report:
     """The facts of one check, without a judgement.
 
-    `way` names the start of Lean: ``forked``, ``snapshot``, ``prepared`` or ``cold``, or ``none`` if Lean did
+    `way` names the start of Lean: ``forked``, ``prepared`` or ``cold``, or ``none`` if Lean did
     not run. `environment_error` describes a failure of the farm, as the run's `box_error` does. `text_error`
     is the reason for which the worker did not run Lean on this text, and `text_place` its position. `hits`
     are the policy's matches in the submission's spans, and `refused` is the hit for which the worker did not

@@ -339,7 +339,7 @@ def _barred(report: Report) -> Verdict:
         Reason.NATIVE_DECIDE if hit.rule == "native" else Reason.POLICY,
         f"The policy does not allow {_first_line(hit.text)!r}",
         (hit.line, hit.column),
-        f": it {RULES[hit.rule].threat} (rule {hit.rule}).",
+        f": it {RULES[hit.rule]} (rule {hit.rule}).",
     )
 
 

@@ -41,7 +41,7 @@ _STRENGTH = list(Tier)  # from the fewest that are believed to the most
 class Recheck:
     """The environment in which to judge the lines, and other changes; None keeps a value.
 
-    `instead_of` is the environment whose lines are meant, where a run has lines in several.
+    `instead_of` selects the lines that were judged in this environment; a run with lines in several needs it.
     """
 
     environment: str

@@ -126,7 +126,7 @@ class _Node:
 class Tree:
     """A Monte Carlo tree search without playouts: descends by PUCT to a state that is not expanded yet.
 
-    A state's value is the prover's; without one it is one over the number of goals and one. Priors are the
+    A state's value comes from the prover; if it gives none, it is 1 / (goals + 1). Priors are the
     scores' probabilities among siblings. Subtrees without states to expand are skipped. Source
     of the rule: Silver and others, 2017, arXiv:1712.01815.
     """

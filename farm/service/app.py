@@ -11,7 +11,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from farm.service.auth.browser import ROOT
 from farm.service.backend import Backend
-from farm.service.dropins import kimina, nemo, rewards, sandbox_fusion
+from farm.service.dropins import kimina, nemo, sandbox_fusion
 from farm.service.json_body import Json
 from farm.service.openapi import describe
 from farm.service.page.routes import page
@@ -48,7 +48,7 @@ def application(make_backend: Callable[[], Backend]) -> FastAPI:
         docs_url=None,  # these pages load their scripts from other hosts
         redoc_url=None,
     )
-    for module in (batches, items, sessions, health, nemo, kimina, sandbox_fusion, rewards):
+    for module in (batches, items, sessions, health, nemo, kimina, sandbox_fusion):
         app.include_router(module.router)
     describe(app)
     app.mount(ROOT, page(lambda: app.state.backend, app.openapi))

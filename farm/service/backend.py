@@ -435,7 +435,7 @@ class Backend:
         return await self._do(lambda: self._cancel(items, cancellation.groups, whole))
 
     def _cancel(self, items: Sequence[Item], groups: Sequence[str] | None, whole: str | None) -> int:
-        """Cancel items of batches, or those of these groups; `whole` is cancelled as a batch."""
+        """Cancel items of batches, by id or by group; `whole` is cancelled as a batch."""
         lines: dict[str, list[int]] = defaultdict(list)
         for batch, line in items:
             lines[batch].append(line)

@@ -377,7 +377,7 @@ def batch_of(items: Sequence[Mapping[str, object]], options: Mapping[str, object
 
 
 class Cancellation(Exact):
-    """The items of a batch to cancel: these, those of these groups, or all."""
+    """The items of a batch to cancel: those with these ids, those of the groups, or all."""
 
     model_config = _EXACTLY
 

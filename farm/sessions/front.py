@@ -10,16 +10,18 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from queue import SimpleQueue
 from typing import Any, cast
 
+from redis.client import Pipeline
 from redis.exceptions import RedisError
 
 from farm.client.states import State, Step
 from farm.errors import QueueFull, ServerDown, UnknownRun, UsageError
 from farm.log import logger
-from farm.redis_client import client_of
+from farm.redis_client import client_of, expiring
 from farm.sessions import wire
 from farm.sessions.states import digest_of, state_id
 
@@ -129,10 +131,7 @@ class Front:
             "program": program,
             "item": json.dumps(dict(item or {})),
         }
-        with self._client.pipeline(transaction=False) as pipeline:  # no key is without an end
-            pipeline.hset(wire.kept(session), mapping=dict[Any, Any](fields))
-            pipeline.expire(wire.kept(session), wire.KEPT_SECONDS)
-            self._kept(pipeline.execute)
+        self._keep_fields(session, fields)
         (answer,) = self._asked(session, environment, wire.OPEN, _SPARE_SECONDS)
         if "refused" in answer:
             if not self._kept(lambda: self._client.delete(wire.kept(session))):
@@ -143,7 +142,7 @@ class Front:
             roots = [max(roots, key=lambda each: (each.line, each.column))]
         self._keep_states(session, roots)
         opened = {"roots": json.dumps([each.id for each in roots]), "digest": kept.digest}
-        self._kept(lambda: self._client.hset(wire.kept(session), mapping=dict[Any, Any](opened)))
+        self._keep_fields(session, opened)
         return kept, tuple(roots)
 
     def session(self, session: str, owner: str = "") -> Kept:
@@ -221,8 +220,8 @@ class Front:
         worker = self._kept(lambda: self._client.hget(wire.kept(kept.id), "worker"))
         self._kept(lambda: self._client.delete(wire.kept(kept.id), wire.states(kept.id)))
         if worker:
-            asked = self._request(kept.id, kept.environment, wire.CLOSE)
-            self._kept(lambda: self._client.rpush(wire.of_worker(worker.decode()), json.dumps(asked)))
+            asked = json.dumps(self._request(kept.id, kept.environment, wire.CLOSE))
+            self._push(wire.of_worker(worker.decode()), asked)
 
     def at_work(self, workers: Sequence[str]) -> wire.Beat:
         """Return the sum of the last beats of living workers."""
@@ -238,10 +237,29 @@ class Front:
     # Redis
 
     def _kept(self, command: Callable[[], Any]) -> Any:
-        try:
+        with self._reaching():
             return command()
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
         except (RedisError, OSError) as error:
             raise ServerDown(f"Redis does not answer: {error}; sessions wait until it does") from error
+
+    @contextmanager
+    def _expiring(self, *keys: str) -> Iterator[Pipeline]:
+        """Run the commands of the block, and have their keys expire. Raises ServerDown."""
+        with self._reaching(), expiring(self._client, wire.KEPT_SECONDS, *keys) as pipeline:
+            yield pipeline
+
+    def _keep_fields(self, session: str, fields: Mapping[str, str]) -> None:
+        with self._expiring(wire.kept(session)) as pipeline:
+            pipeline.hset(wire.kept(session), mapping=dict[Any, Any](fields))
+
+    def _push(self, requests: str, asked: str) -> None:
+        with self._expiring(requests) as pipeline:
+            pipeline.rpush(requests, asked)
 
     def _fields(self, session: str, *names: str) -> list[str | None]:
         """Return fields of a session in Redis."""
@@ -256,15 +274,12 @@ class Front:
             each.id: json.dumps([each.root, each.tactics, each.goals, each.line, each.column, each.is_term])
             for each in states
         }
-        key = wire.states(session)
-        with self._client.pipeline(transaction=False) as pipeline:
-            pipeline.hincrby(wire.kept(session), "characters", sum(map(len, fields.values())))
-            pipeline.hincrby(wire.kept(session), "steps", tried)
+        kept, states_key = wire.kept(session), wire.states(session)
+        with self._expiring(kept, states_key) as pipeline:
+            pipeline.hincrby(kept, "characters", sum(map(len, fields.values())))
+            pipeline.hincrby(kept, "steps", tried)
             if fields:
-                pipeline.hset(key, mapping=dict[Any, Any](fields))
-            pipeline.expire(key, wire.KEPT_SECONDS)
-            pipeline.expire(wire.kept(session), wire.KEPT_SECONDS)
-            self._kept(pipeline.execute)
+                pipeline.hset(states_key, mapping=dict[Any, Any](fields))
 
     def _begun(self, session: str, ids: Sequence[str]) -> tuple[list[State], str]:
         """Return states to try tactics on, and the session's worker. Raises UnknownRun and UsageError."""
@@ -332,15 +347,16 @@ class Front:
         pending.where, pending.worker = wire.of_worker(worker), ""
         pending.waits_since = time.monotonic()
         if worker:
-            with self._client.pipeline(transaction=False) as pipeline:
+            with self._reaching(), self._client.pipeline(transaction=True) as pipeline:
                 pipeline.rpush(pending.where, asked)
+                pipeline.expire(pending.where, wire.KEPT_SECONDS)
                 pipeline.exists(wire.alive(worker))
-                _, lives = self._kept(pipeline.execute)
+                *_, lives = pipeline.execute()
             if lives or not self._kept(lambda: self._client.lrem(pending.where, 0, asked)):
                 pending.worker = worker  # it lives, or has taken the request
                 return
         pending.where = wire.of_environment(pending.asked["environment"])
-        self._kept(lambda: self._client.rpush(pending.where, asked))
+        self._push(pending.where, asked)
 
     def _listen(self) -> None:
         """Take answers, and look after requests that get none."""
@@ -463,10 +479,11 @@ def _require_short(attempts: Sequence[wire.Attempt]) -> None:
     """Raise UsageError for states that would have too many tactics, or too long ones."""
     for each in attempts:
         if len(each["path"]) >= wire.MOST_DEPTH:
-            raise UsageError(f"a state has at most {wire.MOST_DEPTH} tactics")
+            raise UsageError(f"a state has at most {wire.MOST_DEPTH} tactics; go on from an earlier state")
         if sum(map(len, each["path"])) + max(map(len, each["tactics"])) > wire.MOST_PATH_CHARACTERS:
             raise UsageError(
-                f"the tactics of a state have at most {wire.MOST_PATH_CHARACTERS} characters together"
+                f"the tactics of a state have at most {wire.MOST_PATH_CHARACTERS} characters in all, and "
+                "these would make more; go on from an earlier state"
             )
 
 

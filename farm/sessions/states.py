@@ -23,7 +23,7 @@ def digest_of(program: str, environment: str) -> str:
 def state_id(digest: str, root: int, tactics: Sequence[str]) -> str:
     """Return the id of a state: a digest of its session's digest, its root and its tactics.
 
-    Equal states of two sessions have the same id.
+    The same tactics on the same root of the same program have the same id, in any session.
     """
     words = json.dumps([digest, root, list(tactics)])
     return hashlib.sha256(words.encode()).hexdigest()[:_ID_CHARACTERS]

@@ -121,7 +121,7 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Released:
-    """A claim that is given back: the outcome of the attempt, and whether the farm failed in it."""
+    """A claim that a worker gives back, with the outcome of the attempt and whether the farm failed in it."""
 
     claim: Claim
     outcome: str

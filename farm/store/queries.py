@@ -413,7 +413,7 @@ class Queries:
         return [_run(row) for row in rows]
 
     def runs_named(self, ids: Sequence[str]) -> list[StoredRun]:
-        """Return those of these runs that there are, newest first."""
+        """Return the runs with these ids, newest first; an id without a run is left out."""
         rows = self._all(
             f"{_RUNS} WHERE runs.id = ANY(:ids) GROUP BY runs.id ORDER BY created_at DESC", ids=list(ids)
         )

@@ -29,6 +29,7 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Verdict
 from farm.kinds import Kind
 from farm.log import logger
+from farm.settings import ATTEMPTS
 from farm.store import contradictions, waiting
 from farm.store.attempt import Claim, Decision, Hold, Released, unread
 from farm.store.contradictions import Settled
@@ -45,9 +46,6 @@ from farm.version import VERSION
 Tiers = Mapping[str, Sequence[str]]
 
 _log = logger(__name__)
-
-#: Number of attempts in which the farm itself fails, after which a check ends as `judge_error`.
-MAX_FAILURES = 3
 
 #: The outcomes that decide a statement.
 _DECIDED = (Outcome.PROVED, Outcome.DISPROVED)
@@ -356,7 +354,7 @@ class Store:
     at all, and calling again is safe. `max_failures` attempts may fail before a check ends as `judge_error`.
     """
 
-    def __init__(self, engine: Engine, *, max_failures: int = MAX_FAILURES) -> None:
+    def __init__(self, engine: Engine, *, max_failures: int = ATTEMPTS) -> None:
         self.engine = engine
         self.max_failures = max_failures
 
@@ -497,13 +495,13 @@ class Store:
             _log.warning("%s; %d checks that cannot be read are left to their leases", error, len(unreadable))
 
     def waiting(self, served: Sequence[str], tiers: Tiers = MappingProxyType({})) -> list[str]:
-        """Return those of these environments that have checks in their queue, of these tiers."""
+        """Return the environments, of those given, whose queue has a check of these tiers."""
         values = {"names": list(served), "tiers": _tiers(served, tiers)}
         with single(self.engine) as cursor:
             return [row["name"] for row in cursor.execute(_WAITING, values)]
 
     def lost(self, held: Sequence[Hold]) -> list[Hold]:
-        """Return those of these that are held no longer: cancelled or taken back."""
+        """Return the holds that this worker has lost: their checks were cancelled or taken back."""
         with single(self.engine) as cursor:
             return [_hold(row) for row in cursor.execute(_LOST, _held(held))]
 

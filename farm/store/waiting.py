@@ -208,7 +208,7 @@ def cancel(
 ) -> int:
     """Cancel the lines of a run whose checks have one of these statuses, and return how many.
 
-    Only these lines, or those of these groups, where they are named.
+    If lines or groups are named, only those lines and the lines of those groups.
     """
     some = {
         "lines": None if lines is None else list(lines),

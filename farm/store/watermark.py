@@ -76,7 +76,7 @@ class Front:
         return [self._turns.get(place, _BEGINNING) for place in places]
 
     def saw(self, places: Sequence[Place], first: Mapping[Place, int]) -> None:
-        """Say at which turn the first stood that was found in each of these queues; nothing if none was."""
+        """Remember the turn of the first check that a claim found in each queue, none for an empty one."""
         if self._is_whole:
             ended = self._clock()
             seconds = ended - self._asked_at

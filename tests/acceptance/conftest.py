@@ -55,10 +55,9 @@ def checker(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def leans(isolation: isolations.Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeanRunner]:
+def leans(isolation: isolations.Isolation) -> Iterator[LeanRunner]:
     """A runner whose forks compile programs."""
-    home = tmp_path_factory.mktemp("leans")
-    found = LeanRunner(isolation, home=home, way="forked", most_images=2, snapshot_mib=100)
+    found = LeanRunner(isolation, way="forked", most_images=2)
     yield found
     found.close()
 

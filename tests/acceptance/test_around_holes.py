@@ -33,12 +33,9 @@ _KEPT = "theorem t (p : Prop) (h : p) : p := by\n  have k : p ∧ (0 : Nat) = 1 
 
 
 @pytest.fixture(scope="module")
-def compile_(
-    isolation: Isolation, core: LeanEnvironment, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Compile]:
+def compile_(isolation: Isolation, core: LeanEnvironment) -> Iterator[Compile]:
     """Return how to compile a text below the header, with its examples in the module."""
-    home = tmp_path_factory.mktemp("leans")
-    leans = LeanRunner(isolation, home=home, way="forked", most_images=1, snapshot_mib=10)
+    leans = LeanRunner(isolation, way="forked", most_images=1)
     known = dict[str, bytes]()
 
     def compile_(text: str) -> Module:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from tests.toolchains import toolchain
 
-STOCK = ("snapshot", "cold")
 BARE = [case for case in read() if not case.statement]
 HONEST = """\
 example : 1 = 1 := rfl
@@ -48,18 +46,10 @@ def asked(
     return checker.check(Check(program=f"{core.header}{text}", assurance=Assurance(tier=tier)), core, way=way)
 
 
-@pytest.mark.parametrize(
-    ("case", "way"),  # both ways to start a fresh Lean go through the same list of declarations
-    [
-        pytest.param(case, way, id=f"{case.name}-{way}")
-        for case, way in zip([case for case in BARE if not case.is_honest], itertools.cycle(STOCK))
-    ],
-)
-def test_no_way_of_running_lean_takes_a_lie_for_a_proof(
-    checker: Checker, core: LeanEnvironment, case: Case, way: str
-) -> None:
-    report = asked(checker, core, case.program, way)
-    assert report.way == way
+@pytest.mark.parametrize("case", [case for case in BARE if not case.is_honest], ids=lambda case: case.name)
+def test_a_fresh_lean_takes_no_lie_for_a_proof(checker: Checker, core: LeanEnvironment, case: Case) -> None:
+    report = asked(checker, core, case.program, "cold")
+    assert report.way == "cold"
     assert judge(report).outcome is Outcome.REJECTED
 
 
@@ -88,11 +78,10 @@ def test_a_lost_declaration_is_an_error_of_leans_at_its_place(
     assert "leaves nothing in the compiled module" in judge(report).detail
 
 
-@pytest.mark.parametrize("way", STOCK)
 def test_a_fresh_lean_proves_nothing_beside_a_command_that_may_drop_errors(
-    checker: Checker, core: LeanEnvironment, way: str
+    checker: Checker, core: LeanEnvironment
 ) -> None:
-    verdict = judge(asked(checker, core, f"{NAMED}-- #guard_msgs\n", way))
+    verdict = judge(asked(checker, core, f"{NAMED}-- #guard_msgs\n", "cold"))
     assert (verdict.reason, "#guard_msgs" in verdict.detail) == (Reason.AUDIT, True)
 
 
@@ -103,18 +92,14 @@ def test_the_kernel_is_given_the_examples(checker: Checker, core: LeanEnvironmen
     assert report.audit.constants == 5  # of one example Lean makes a constant besides
 
 
-@pytest.mark.parametrize("way", STOCK)
-def test_a_way_that_does_not_see_examples_refuses_them(
-    checker: Checker, core: LeanEnvironment, way: str
-) -> None:
-    verdict = judge(asked(checker, core, HONEST, way))
+def test_a_fresh_lean_which_lists_no_examples_refuses_them(checker: Checker, core: LeanEnvironment) -> None:
+    verdict = judge(asked(checker, core, HONEST, "cold"))
     assert (verdict.reason, "_example" in verdict.detail) == (Reason.AUDIT, True)
 
 
-@pytest.mark.parametrize("way", STOCK)
-def test_what_has_a_name_is_proved_each_way(checker: Checker, core: LeanEnvironment, way: str) -> None:
-    report = asked(checker, core, NAMED, way)
-    assert (judge(report).reason, report.way) == (Reason.OK, way), judge(report).detail
+def test_a_fresh_lean_proves_theorems_with_names(checker: Checker, core: LeanEnvironment) -> None:
+    report = asked(checker, core, NAMED, "cold")
+    assert (judge(report).reason, report.way) == (Reason.OK, "cold"), judge(report).detail
 
 
 def test_a_message_names_the_line_of_an_example(checker: Checker, core: LeanEnvironment) -> None:

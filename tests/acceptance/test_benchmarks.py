@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -101,8 +100,6 @@ def test_what_is_there_stays_unless_it_is_to_be_replaced(farm: Command, tmp_path
         (("gsm8k", CASES), "gsm8k: no such dataset; choose one of"),
         (("minif2f", CASES / "nothing"), "no such file or folder"),
         (("minif2f", CASES / "proofnet"), "farm dataset proofnet reads ProofNet"),
-        (("minif2f", CASES / "miniF2F", "--system", "isabelle"), "this farm has no Isabelle"),
-        (("minif2f", CASES / "miniF2F" / "lean"), "is written in Lean 3"),
         (("proofnet", CASES / "proofnet", "--split", "train"), "it has test, valid"),
     ],
 )
@@ -204,29 +201,6 @@ def test_statements_of_another_system_are_not_tried_in_lean(farm: Command, tmp_p
     )
     assert said.returncode == 2
     assert "'core' is an environment of Lean, and the statements are of Metamath" in said.stderr
-
-
-# Other systems at submit
-
-ISABELLE = 'theory t\n  imports Complex_Main\nbegin\n\ntheorem t:\n  shows "1 = 1"\n  sorry\n\nend\n'
-LEAN3 = "theorem t : 1 = 1 :=\nbegin\n  sorry\nend\n"
-
-
-@pytest.mark.parametrize(
-    ("statement", "told"),
-    [(ISABELLE, "this is Isabelle, not Lean 4"), (LEAN3, "this is Lean 3, not Lean 4")],
-)
-def test_a_statement_of_another_system_is_refused_with_its_file_line_and_field(
-    farm: Command, statement: str, told: str, tmp_path: Path
-) -> None:
-    good = {"header": HEADER, "formal_statement": "theorem t : True :=", "generation": "True.intro"}
-    path = write(
-        tmp_path / "mixed.jsonl", good, {"formal_statement": statement, "generation": "```\nby auto\n```"}
-    )
-    said = farm("submit", path)
-    assert said.returncode == 2
-    assert f'{path}:2: field "formal_statement": {told}' in said.stderr
-    assert json.loads(path.read_text().splitlines()[0]) == good
 
 
 def test_the_example_of_the_help_can_be_followed(farm: Command, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from farm_workers.checking import challenges
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.images import images
-from farm_workers.lean import cold, snapshot
+from farm_workers.lean import cold
 from farm_workers.lean import compile as compiling
 
 from farm.assembly.challenge import Challenge
@@ -36,8 +35,6 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Remember few of each, and no log, which would hold every header as well."""
     monkeypatch.setattr(images, "_MOST_REFUSED", MOST)
     monkeypatch.setattr(cold, "_MOST_HEADERS", MOST)
-    monkeypatch.setattr(snapshot, "_MOST_REFUSED", MOST)
-    monkeypatch.setattr(snapshot, "_MOST", MOST)
     monkeypatch.setattr(challenges, "_MOST", MOST)
     monkeypatch.setattr(compiling, "_MOST_REFUSED", MOST)
     logging.disable(logging.CRITICAL)
@@ -60,12 +57,6 @@ def headers_in_memory() -> set[bytes]:
 
 
 _NUMBERED = re.compile(MARK.encode() + rb"\d+")
-
-
-def snapshots_in_memory(folder: Path) -> int:
-    """Return how many snapshots, made or not, this process has the path of."""
-    paths = {each for each in gc.get_objects() if isinstance(each, Path)}
-    return sum(1 for each in paths if each.parent == folder and len(each.name) == 64)
 
 
 def images_alive() -> int:
@@ -91,13 +82,11 @@ def ask_all(checker: Checker, core: LeanEnvironment, headers: int, *, sound: boo
 
 @pytest.mark.timeout(1200)
 def test_of_headers_that_cannot_be_imported_few_are_remembered(
-    checker: Checker, core: LeanEnvironment, tmp_path: Path
+    checker: Checker, core: LeanEnvironment
 ) -> None:
     assert ask_all(checker, core, HEADERS, sound=False) == {"cold"}
     # Several sorts of memory have their own few, such as reasons without an image and errors of statements.
     assert len(headers_in_memory()) <= 4 * MOST + 2 * THREADS
-    assert snapshots_in_memory(tmp_path / "snapshots") <= MOST + THREADS
-    assert list((tmp_path / "snapshots").iterdir()) == []
 
 
 @pytest.mark.timeout(600)
@@ -107,20 +96,3 @@ def test_of_headers_that_can_be_imported_few_images_are_kept(checker: Checker, c
     assert ask_all(checker, core, 4 * MOST, sound=True) == {"forked"}
     assert images_alive() <= MOST * of_one
     assert len(headers_in_memory()) <= 4 * MOST + 2 * THREADS
-
-
-@pytest.mark.timeout(600)
-def test_of_snapshots_few_are_kept_and_none_of_workers_that_were_killed(
-    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
-) -> None:
-    folder = tmp_path / "snapshots"
-    (folder / "farm-check-killed" / "made").mkdir(parents=True)
-    (folder / "killed.lock").touch()
-    (folder / "farm-check-alive" / "made").mkdir(parents=True)
-    long_ago = time.time() - 7 * 3600
-    for left in ("farm-check-killed", "killed.lock"):
-        os.utime(folder / left, (long_ago, long_ago))
-    with Checker(isolation, home=tmp_path, way="snapshot", concurrency=THREADS) as checker:
-        assert ask_all(checker, core, 2 * MOST, sound=True) == {"snapshot"}
-    assert len(list(folder.glob("*/*.snap"))) <= MOST
-    assert sorted(each.name for each in folder.glob("*[!0-9a-f]*")) == ["farm-check-alive"]

@@ -44,7 +44,7 @@ def checker_of(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -
     return lambda way: Checker(isolation, home=tmp_path_factory.mktemp("home"), way=way, concurrency=2)
 
 
-@pytest.mark.parametrize("way", ["forked", "snapshot", "cold"])
+@pytest.mark.parametrize("way", ["forked", "cold"])
 def test_the_canaries_live_in_the_embedded_environment_whichever_way_lean_is_run(
     checker_of: Callable[[str], Checker], core: LeanEnvironment, way: str
 ) -> None:
@@ -123,7 +123,7 @@ def test_what_is_accepted_though_it_must_not_be_has_no_second_chance(
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("way", ["forked", "snapshot", "cold"])
+@pytest.mark.parametrize("way", ["forked", "cold"])
 def test_a_lean_that_believes_everything_is_not_fit_to_judge(
     isolation: Isolation, checker_of: Callable[[str], Checker], tmp_path: Path, way: str
 ) -> None:

@@ -26,7 +26,7 @@ from tests.farms import Quiet, a_worker
 from tests.reports import audited
 from tests.toolchains import toolchain
 
-WAYS = ("forked", "snapshot", "cold")
+WAYS = ("forked", "cold")
 HEADER = "prelude\nimport Core\n\n"
 CONTEXT = f"""{HEADER}namespace Shop
 

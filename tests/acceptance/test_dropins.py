@@ -315,10 +315,9 @@ def fail(quiet: Quiet, *, runs: int, **facts: object) -> None:
         assert finished(quiet.store, claimed(quiet.store, int(str(check_id))), **facts)
 
 
-@pytest.mark.parametrize("address", ["/api/check", "/rewards/openrlhf"])
-def test_what_a_client_waits_for_no_longer_is_given_up(quiet: Quiet, quiet_url: str, address: str) -> None:
+def test_what_a_client_waits_for_no_longer_is_given_up(quiet: Quiet, quiet_url: str) -> None:
     with pytest.raises(httpx.ReadTimeout):
-        post(quiet_url + address, ADDRESSES[address], seconds=1)
+        post(f"{quiet_url}/api/check", ADDRESSES["/api/check"], seconds=1)
     eventually(lambda: quiet.ask("SELECT id FROM runs WHERE deadline_at IS NOT NULL"))
 
 
@@ -409,8 +408,6 @@ UNKNOWN_FIELDS = {
     "/api/check": ["challange", "snippets.0.challange", "snippets.0.challenge.statement"],
     "/verify": ["challange", "codes.0.environment", "codes.0.id"],
     "/run_code": ["challange"],
-    "/rewards/openrlhf": ["label"],
-    "/rewards/slime": ["labels"],
 }
 
 
@@ -431,14 +428,6 @@ def test_a_field_that_no_client_sends_is_refused_by_its_name(
         422,
         [["body", *way, name]],
     )
-    assert "jobs" not in quiet.rows()
-
-
-@pytest.mark.parametrize("address", ["/rewards/openrlhf", "/rewards/slime"])
-def test_a_misspelt_word_of_a_rewards_address_is_refused(quiet: Quiet, quiet_url: str, address: str) -> None:
-    answer = post(f"{quiet_url}{address}?timeout=5&enviroment=core", ADDRESSES[address], seconds=20)
-    assert answer.status_code == 422
-    assert [each["loc"] for each in answer.json()["detail"]] == [["query", "enviroment"]]
     assert "jobs" not in quiet.rows()
 
 
@@ -465,9 +454,8 @@ def test_clients_are_refused_before_anything_is_accepted_where_too_much_waits(
     before = quiet.rows()
     with listening(quiet.farm.having(FARM_QUEUE_LIMIT="1")) as url:
         kimina = post(f"{url}/api/check", {"snippets": [{"id": "a", "code": PROVED}] * 3})
-        openrlhf = post(f"{url}/rewards/openrlhf", a_query(GOOD))
         statuses = [execute(url, PROVED).status_code, run_code(url, PROVED).status_code]
-    assert (kimina.status_code, openrlhf.status_code, statuses) == (429, 429, [502, 504])
+    assert (kimina.status_code, statuses) == (429, [502, 504])
     assert kimina.headers["Retry-After"]
     assert quiet.rows() == before
 
@@ -599,68 +587,6 @@ def test_a_program_without_a_theorem_has_nothing_to_prove(url: str, text: str, s
         assert "nothing to prove" in nemo["stdout"].lower()
 
 
-# Trainers
-
-
-def a_query(*answers: str, prompt: str = "Prove it.", label: object = None) -> dict[str, object]:
-    label = json.dumps(STATEMENT) if label is None else label
-    return {
-        "query": [prompt + answer for answer in answers],
-        "prompts": [prompt] * len(answers),
-        "labels": [label] * len(answers),
-    }
-
-
-FENCE = "```lean4\ntheorem t : True := by\n  {}\n```"
-GOOD, BAD = FENCE.format("exact True.intro"), FENCE.format("exact 5")
-
-
-def test_openrlhf_reads_rewards(url: str) -> None:
-    answer = post(f"{url}/rewards/openrlhf", a_query(GOOD, BAD, "no code", FENCE.format("sorry"), ""))
-    rewards = [1.0, 0.0, 0.0, 0.0, 0.0]
-    assert answer.json() == {
-        "rewards": rewards,
-        "scores": rewards,
-        "extra_logs": {"timeout": [0.0] * 5, "unknown": [0.0] * 5},
-    }
-
-
-def test_a_prompt_that_holds_code_is_no_answer(url: str) -> None:
-    asked = a_query("I cannot.", prompt=f"Here is how it is done:\n{GOOD}\nNow you.")
-    assert post(f"{url}/rewards/openrlhf", asked).json()["rewards"] == [0.0]
-
-
-@pytest.mark.parametrize("label", [STATEMENT, json.dumps(STATEMENT), {**STATEMENT, "name": "t", "id": 5}])
-def test_slime_reads_a_reward(url: str, label: object) -> None:
-    asked = {"prompt": [{"role": "user", "content": "Prove it."}], "label": label}
-    assert post(f"{url}/rewards/slime", {**asked, "response": GOOD}).json() == 1.0
-    assert post(f"{url}/rewards/slime", {**asked, "response": BAD}).json() == 0.0
-
-
-@pytest.mark.parametrize("label", [None, 5, "no JSON", "[" * 5000, {}, {"formal_statement": " "}, "null"])
-def test_a_label_that_states_nothing_is_refused_before_anything_is_accepted(
-    quiet: Quiet, quiet_url: str, label: object
-) -> None:
-    sample = {"prompt": "", "response": GOOD, "label": label}
-    queries = a_query(GOOD, GOOD) | {"labels": [STATEMENT, label]}
-    for name, body in {"slime": sample, "openrlhf": queries}.items():
-        answer = post(f"{quiet_url}/rewards/{name}", body)
-        assert answer.status_code == 422
-        assert "label" in answer.text
-    assert "jobs" not in quiet.rows()
-
-
-def test_a_reward_that_nobody_knows_is_null(quiet: Quiet, quiet_url: str) -> None:
-    with ThreadPoolExecutor() as pool:
-        sample = {"prompt": "", "response": GOOD, "label": STATEMENT}
-        one = pool.submit(post, f"{quiet_url}/rewards/slime", sample)
-        many = pool.submit(post, f"{quiet_url}/rewards/openrlhf", a_query(GOOD))
-        fail(quiet, runs=2, **FAULTS[0])
-        assert one.result().json() is None
-        assert many.result().json()["rewards"] == [None]
-        assert many.result().json()["extra_logs"]["unknown"] == [1.0]
-
-
 # Who may
 
 
@@ -669,8 +595,6 @@ ADDRESSES = {
     "/api/check": {"snippets": [{"id": "a", "code": PROVED}]},
     "/verify": {"codes": [{"custom_id": "a", "code": PROVED}]},
     "/run_code": {"code": PROVED, "language": "lean"},
-    "/rewards/openrlhf": a_query(GOOD),
-    "/rewards/slime": {"prompt": "", "response": GOOD, "label": STATEMENT},
 }
 
 
@@ -689,15 +613,13 @@ def test_a_request_that_never_fits_is_refused_before_its_programs_are_read(
         # The last one is refused as soon as it is read.
         odd = [{"id": "a", "code": PROVED}] * 2 + [{"id": "a", "code": PROVED, "chalenge": ""}]
         assert post(f"{url}/api/check", {"snippets": odd}).status_code == 413
-        unlabelled = {"query": ["x"] * 3, "labels": ["no label"] * 3}
-        assert post(f"{url}/rewards/openrlhf", unlabelled).status_code == 413
     assert "jobs" not in quiet.rows()
 
 
 @pytest.mark.parametrize(
     ("address", "place"),
     [
-        *((each, ["body"]) for each in ("/execute", "/run_code", "/rewards/openrlhf", "/api/check")),
+        *((each, ["body"]) for each in ("/execute", "/run_code", "/api/check")),
         ("/v1/batches", ["body"]),
         ("/v1/batches/none/cancel", ["body"]),
     ],
@@ -723,8 +645,6 @@ def test_of_many_faults_the_first_hundred_are_told(quiet_url: str) -> None:
     *faults, more = answer.json()["detail"]
     assert [fault["loc"][2] for fault in faults] == list(range(100))
     assert more["msg"] == "30 more faults are not listed; correct these first"
-    answer = post(f"{quiet_url}/rewards/openrlhf", {"query": [1] * 130, "labels": []})
-    assert len(answer.json()["detail"]) == 1
 
 
 def test_a_key_that_may_not_submit_is_refused_before_its_body_is_there(quiet: Quiet) -> None:
@@ -768,11 +688,6 @@ TWICE = {
         '{"language": "lean", "code": "x", "challenge": {"header": "", "header": ""}}',
         ["challenge", "header"],
     ),
-    "/rewards/openrlhf": ('{"query": [], "labels": [{"a": {"b": 1, "b": 1}}]}', ["labels", 0, "a", "b"]),
-    "/rewards/slime": (
-        '{"response": "x", "label": {"formal_statement": "a", "formal_statement": "b"}}',
-        ["label", "formal_statement"],
-    ),
 }
 
 
@@ -783,32 +698,6 @@ def test_a_field_given_twice_is_refused_with_its_path(quiet_url: str, address: s
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"] == ["body", *path]
     assert "given twice" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("label", "words"),
-    [
-        ('{"formal_statement": "theorem t : True := by", "formal_statement": "x"}', "given twice"),
-        ('{"formal_statement": "theorem t : True := by", "id": [{"a": 1, "a": 2}]}', "label.id.0.a"),
-        ('{"formal_statement": "theorem t : True := by", "timeout": NaN}', "NaN"),
-        ({**STATEMENT, "timeout": "3"}, "timeout"),
-        ({**STATEMENT, "headers": HEADER}, "did you mean header"),
-        ({"formal_statment": "theorem t : True := by"}, "did you mean formal_statement"),
-        ({**STATEMENT, "contxt": ""}, "did you mean context"),
-    ],
-)
-def test_a_label_is_read_as_strictly_as_an_item(quiet_url: str, label: object, words: str) -> None:
-    answer = post(f"{quiet_url}/rewards/slime", {"prompt": "", "response": GOOD, "label": label})
-    assert answer.status_code == 422
-    assert words in answer.text
-
-
-def test_a_label_may_name_its_environment_and_seconds(url: str) -> None:
-    sample = {"prompt": "", "response": GOOD}
-    there = {**STATEMENT, "environment": "core", "timeout": 60.0, "level": 3}
-    assert post(f"{url}/rewards/slime", sample | {"label": there}).json() in (1.0, None)
-    elsewhere = post(f"{url}/rewards/slime", sample | {"label": {**STATEMENT, "environment": "nowhere"}})
-    assert elsewhere.status_code == 404
 
 
 def test_a_challenge_that_does_not_compile_is_not_asked_again(url: str) -> None:

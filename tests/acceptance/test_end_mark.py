@@ -17,18 +17,6 @@ from farm.limits import Limits
 HEADER = "prelude\nimport Core\n"
 GOOD = "theorem t : True := True.intro\n"
 WAYS = ("forked", "cold")
-#: A snapshot is begun by the same command as a cold Lean, which gets the same text: one end of each sort.
-WITH_SNAPSHOT = {
-    "open in",
-    "a string",
-    "a comment",
-    "no tactic, then lines",
-    "mutual",
-    "a comment behind an exit",
-    "a namespace",
-    "an own command around another",
-    "a macro of an exit",
-}
 #: Ends that bare Lean refuses.
 UNFINISHED = {
     "open in": "open Nat in",
@@ -87,11 +75,6 @@ FINISHED = {
 }
 
 
-def ways(name: str) -> tuple[str, ...]:
-    """Return the ways on which the end with this name is tried."""
-    return (*WAYS, "snapshot") if name in WITH_SNAPSHOT else WAYS
-
-
 def _bare(text: str, isolation: Isolation, core: LeanEnvironment) -> tuple[int | None, Answer]:
     """Return what Lean alone makes of a text."""
     run = box.run(
@@ -112,7 +95,7 @@ def test_an_unfinished_end_gets_the_errors_of_bare_lean(
     text = HEADER + GOOD + UNFINISHED[name]
     status, answer = _bare(text, isolation, core)
     assert status == 1
-    for way in ways(name):
+    for way in WAYS:
         report = checker.check(Check(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert judge(report).reason is Reason.ERROR
@@ -140,7 +123,7 @@ def test_a_command_of_the_programs_own_does_not_take_the_mark(
     text = HEADER + GOOD + OWN[name]
     status, answer = _bare(text, isolation, core)
     assert status == 1
-    for way in ways(name):
+    for way in WAYS:
         report = checker.check(Check(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert judge(report).reason is Reason.ERROR
@@ -153,7 +136,7 @@ def test_a_finished_end_is_read_to_its_end(
     text = HEADER + GOOD + FINISHED[name]
     status, answer = _bare(text, isolation, core)
     assert status == 0
-    for way in ways(name):
+    for way in WAYS:
         report = checker.check(Check(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert report.answer.reached_end
@@ -167,12 +150,8 @@ def test_an_exit_is_no_end(
 ) -> None:
     text = HEADER + GOOD + before + end
     _, answer = _bare(text, isolation, core)
-    for way in (*WAYS, "snapshot"):
+    for way in WAYS:
         report = checker.check(Check(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert not report.answer.reached_end
         assert judge(report).reason is (Reason.ERROR if before else Reason.STOPPED_EARLY)
-
-
-def test_a_snapshot_is_asked_about_ends_that_exist() -> None:
-    assert UNFINISHED.keys() | FINISHED.keys() | OWN.keys() >= WITH_SNAPSHOT

@@ -134,7 +134,6 @@ def test_goals_are_told_only_when_asked_for_and_only_by_forks(
     check = Check(program=f"{HEADER}theorem t (p : Prop) : p := by\n  sorry\n")
     assert checker.check(check, core).goals is None
     assert checker.check(replace(check, goals=True), core, way="cold").goals is None
-    assert checker.check(replace(check, goals=True), core, way="snapshot").goals is None
 
 
 def test_many_goals_and_long_ones_are_cut(checker: Checker, core: LeanEnvironment) -> None:

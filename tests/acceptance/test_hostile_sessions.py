@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -701,6 +701,57 @@ def test_what_is_kept_of_a_session_that_never_opens_has_an_end(
     keys = cast("list[bytes]", client.keys("farm:session:*"))
     assert keys
     assert all(0 < client.ttl(key) <= wire.KEPT_SECONDS for key in keys)
+
+
+def _lost_while_it_is_opened(worker: Worker, client: redis.Redis, patch: pytest.MonkeyPatch) -> None:
+    keep_states = Front._keep_states
+
+    def lost(*given: Any, **options: Any) -> None:
+        keep_states(*given, **options)
+        client.flushdb()
+
+    patch.setattr(Front, "_keep_states", lost)
+    worker.open(HONEST)
+
+
+def _lost_before_its_worker_is_noted(worker: Worker, client: redis.Redis, _patch: pytest.MonkeyPatch) -> None:
+    opened = worker.open(HONEST)
+    client.flushdb()
+    assert ask(client, session=opened.id, do=wire.OPEN)
+
+
+def _lost_before_a_step_is_kept(worker: Worker, client: redis.Redis, _patch: pytest.MonkeyPatch) -> None:
+    opened = worker.open(HONEST)
+    client.flushdb()
+    worker.front._keep_states(opened.id, opened.roots, tried=1)
+
+
+def _ended_for_a_worker_that_is_gone(worker: Worker, client: redis.Redis, _patch: pytest.MonkeyPatch) -> None:
+    opened = worker.open(HONEST)
+    client.hset(wire.kept(opened.id), "worker", "gone")
+    worker.front.end(opened.kept)
+    assert client.exists(wire.of_worker("gone"))
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        _lost_while_it_is_opened,
+        _lost_before_its_worker_is_noted,
+        _lost_before_a_step_is_kept,
+        _ended_for_a_worker_that_is_gone,
+    ],
+)
+def test_every_key_expires(
+    worker: Worker,
+    redis_database: tuple[str, redis.Redis],
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[Worker, redis.Redis, pytest.MonkeyPatch], None],
+) -> None:
+    happens(worker, redis_database[1], monkeypatch)
+    keys = cast("list[bytes]", redis_database[1].keys("farm:*"))
+    assert keys
+    assert [key for key in keys if redis_database[1].ttl(key) == -1] == []
 
 
 def test_a_session_that_redis_lost_is_unknown_and_no_fault_of_its_program(

@@ -628,11 +628,9 @@ def test_a_fork_that_fails_is_the_farms_failure_and_costs_nobody_else_anything(g
     assert grouped_lean.pid() == image
 
 
-def test_a_header_that_has_an_error_without_end_is_told_as_a_fresh_lean_tells_it(
-    lean: Lean, tmp_path: Path
-) -> None:
+def test_a_header_that_has_an_error_without_end_is_told_as_a_fresh_lean_tells_it(lean: Lean) -> None:
     program = f"prelude\nimport {100_000 * 'A'}\ntheorem t : True := True.intro\n"
-    leans = LeanRunner(lean.isolation, home=tmp_path, way="forked", most_images=1, snapshot_mib=10)
+    leans = LeanRunner(lean.isolation, way="forked", most_images=1)
     question = Question.of(program, lean.core, limits(output_kib=1024), box.never)
     try:
         with leans.compiled(question) as reply, leans.compiled(replace(question, way="cold")) as cold:

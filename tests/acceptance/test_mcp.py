@@ -309,7 +309,7 @@ def test_a_key_has_its_own_scopes(served: Served, url: str) -> None:
     made = served.farm("keys", "add", "mcp-reader", "--scope", "read")
     checked, environments = over_http(url, made.stdout.strip(), use)
     assert checked.is_error
-    assert "has not the scope submit" in checked.content[0].text
+    assert "lacks the scope submit" in checked.content[0].text
     assert [each["name"] for each in environments["result"]] == ["core"]
 
 

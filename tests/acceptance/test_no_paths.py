@@ -19,7 +19,7 @@ from farm.judging.report import Report
 from farm.judging.verdict import judge
 from tests.commands import Command, lines, write
 
-WAYS = ("forked", "snapshot", "cold")
+WAYS = ("forked", "cold")
 HEADER = "prelude\nimport Core\n"
 
 

@@ -153,13 +153,11 @@ def test_nothing_of_a_check_is_left_when_it_is_over(
 
 
 @needs_root
-def test_what_lean_computes_of_a_name_is_not_in_an_image(
-    isolation: Isolation, core: LeanEnvironment, tmp_path: Path
-) -> None:
+def test_what_lean_computes_of_a_name_is_not_in_an_image(isolation: Isolation, core: LeanEnvironment) -> None:
     mark = uuid.uuid4().hex
     case = Marked(mark, "string", "comment").case
     question = Question.of(asked(core, case, TIER).program, core, Limits(), lambda: False)
-    leans = LeanRunner(isolation, home=tmp_path, way="forked", most_images=1, snapshot_mib=0)
+    leans = LeanRunner(isolation, way="forked", most_images=1)
     try:
         with leans.compiled(question) as reply:
             assert reply.module is not None

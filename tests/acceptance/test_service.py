@@ -259,7 +259,6 @@ class TestWhatIsNotThere:
             ("/api/check", b'{"snippets": [{"id": [1], "code": "x"}]}', ["snippets", 0, "id"]),
             ("/verify", b'{"codes": [{"custom_id": {}, "code": "x"}]}', ["codes", 0, "custom_id"]),
             ("/verify", b'{"codes": [{"custom_id": true, "code": "x"}]}', ["codes", 0, "custom_id"]),
-            ("/rewards/slime", b'{"response": "x", "label": {"seed": NaN}}', ["label", "seed"]),
             ("/run_code", b'{"code": "x", "language": "lean", "files": {"a": NaN}}', ["files", "a"]),
         ],
     )

@@ -89,14 +89,12 @@ def test_a_timeout_beyond_what_a_key_may_ask_for_is_refused_at_every_address(
     quiet: Quiet, service: Service
 ) -> None:
     program = BATCH["items"][0]["program"]
-    query = {"query": [program], "prompts": [""], "labels": [{"formal_statement": "theorem t : True"}]}
     bodies: dict[str, tuple[dict[str, object], int]] = {
         "/v1/batches": ({**BATCH, "timeout": 601}, 422),
         "/api/check": ({"snippets": [{"id": "a", "code": program}], "timeout": 601}, 422),
         "/verify": ({"codes": [{"custom_id": "a", "proof": program}], "timeout": 601}, 422),
         "/execute": ({"generated_code": program, "language": "lean4", "timeout": 601}, 400),
         "/run_code": ({"code": program, "language": "lean", "run_timeout": 601}, 400),
-        "/rewards/openrlhf?timeout=601": (query, 422),
     }
     usual, more = (
         quiet.farm("keys", "add", *words).stdout.strip()

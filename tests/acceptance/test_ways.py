@@ -42,7 +42,7 @@ HEADER = "prelude\nimport Core\n"
 TRUE = HEADER + "theorem t : True := True.intro\n"
 FALSE = HEADER + "theorem t : False := True.intro\n"
 ENDLESS = (CASES / "timeout" / "endless_instances" / "program.lean").read_text()
-WAYS = ("cold", "snapshot", "forked")
+WAYS = ("cold", "forked")
 
 Make = Callable[..., Checker]
 
@@ -176,7 +176,6 @@ def test_a_text_gets_the_same_verdict_messages_and_module_each_way(
         module = _content(cold.module)
         assert module is not None or cold.report.run.limit or cold.report.run.exit_status != 0
     for asked in (
-        dataclasses.replace(question, way="snapshot"),
         question,
         dataclasses.replace(question, environment=plainer),
     ):
@@ -222,9 +221,8 @@ def test_a_log_of_lints_is_not_sealed(checker: Checker, core: LeanEnvironment) -
 
 
 @pytest.fixture(scope="module")
-def leans(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeanRunner]:
-    home = tmp_path_factory.mktemp("leans")
-    made = LeanRunner(isolation, home=home, way="forked", most_images=4, snapshot_mib=100)
+def leans(isolation: Isolation) -> Iterator[LeanRunner]:
+    made = LeanRunner(isolation, way="forked", most_images=4)
     yield made
     made.close()
 
@@ -408,55 +406,6 @@ def test_a_program_of_ten_megabytes_is_judged(checker: Checker, core: LeanEnviro
         assert reason(checker.check(Check(program=large), core, way=way)) is Reason.OK, way
 
 
-# Snapshots.
-
-
-def test_a_snapshot_is_made_once_however_many_ask(make: Make, core: LeanEnvironment, tmp_path: Path) -> None:
-    checkers = [make("snapshot"), make("snapshot")]
-    with ThreadPoolExecutor(6) as pool:
-        reports = list(pool.map(lambda n: checkers[n % 2].check(Check(program=TRUE), core), range(12)))
-    assert {(r.way, reason(r)) for r in reports} == {("snapshot", Reason.OK)}
-    assert len(list((tmp_path / "home" / "snapshots").iterdir())) == 1
-
-
-def test_a_snapshot_names_no_module_that_another_process_finds_elsewhere(
-    make: Make, closed: LeanEnvironment, isolation: Isolation
-) -> None:
-    way = "snapshot" if isolation.keeps_paths(closed.folders) else "cold"
-    checker = make("snapshot")
-    with ThreadPoolExecutor(6) as pool:
-        reports = list(pool.map(lambda _: checker.check(Check(program=TRUE), closed), range(12)))
-    assert {(each.way, reason(each)) for each in reports} == {(way, Reason.OK)}
-
-
-def test_the_oldest_snapshots_go_when_all_are_too_large(
-    make: Make, core: LeanEnvironment, tmp_path: Path
-) -> None:
-    checker = make("snapshot", snapshot_mib=10)  # one takes about four
-    folder = tmp_path / "home" / "snapshots"
-    for number in range(4):
-        checker.check(Check(program=f"-- {number}\n{TRUE}"), core)
-        newest = max(folder.iterdir(), key=lambda file: file.stat().st_mtime)
-        assert 1 <= len(list(folder.iterdir())) <= 2
-        assert newest.exists()
-
-
-def test_a_broken_snapshot_costs_no_verdict(make: Make, core: LeanEnvironment, tmp_path: Path) -> None:
-    checker = make("snapshot")
-    checker.check(Check(program=TRUE), core)
-    (snapshot,) = (tmp_path / "home" / "snapshots").glob("*/*.snap")
-    snapshot.write_bytes(snapshot.read_bytes()[:1000])
-    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
-
-
-def test_a_header_with_an_error_gets_the_same_answer_without_a_snapshot(
-    make: Make, core: LeanEnvironment, tmp_path: Path
-) -> None:
-    report = make("snapshot").check(Check(program="prelude\nimport No.Such\n"), core)
-    assert (reason(report), report.way) == (Reason.ERROR, "cold")
-    assert list((tmp_path / "home" / "snapshots").iterdir()) == []
-
-
 # Time.
 
 
@@ -519,11 +468,10 @@ def test_a_worker_whose_files_are_private_can_do_all_that_others_can(
     before = os.umask(0o077)
     try:
         with Checker(isolation, home=tmp_path / "home") as checker:
-            for _ in range(3):  # the last one begins with a snapshot
+            for _ in range(3):
                 sealed = Check(program=TRUE, challenge=asked, assurance=Assurance())
                 report = checker.check(sealed, core)
                 assert reason(report) is Reason.OK
                 assert report.way == "forked"
-            assert checker.check(Check(program=TRUE), core, way="snapshot").way == "snapshot"
     finally:
         os.umask(before)

@@ -100,7 +100,7 @@ EVERYTHING: dict[str, Any] = {
             "priorityClassName": "batch",
             "podAnnotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
             "resources": {"limits": {"ephemeral-storage": "20Gi"}},
-            "settings": {"FARM_WAY": "cold", "FARM_SNAPSHOT_MIB": "20000", "FARM_LEASE_SECONDS": "40"},
+            "settings": {"FARM_WAY": "cold", "FARM_LEASE_SECONDS": "40"},
         },
         "Own_Lean": {"lean": {"baked": True}, "image": {"repository": "registry/own", "tag": "1"}},
     },

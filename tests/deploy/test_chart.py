@@ -445,16 +445,6 @@ def test_a_workers_memory_is_what_the_page_says() -> None:
     }
 
 
-def test_a_workers_folder_has_room_for_its_snapshots() -> None:
-    for environment, mib in (("mathlib-4.22", 20000 + 4096), ("core", 8192 + 4096)):
-        homes = [
-            each
-            for each in worker(CASES["everything"], environment).spec["volumes"]
-            if each["name"] == "home"
-        ]
-        assert homes == [{"name": "home", "emptyDir": {"sizeLimit": f"{mib}Mi"}}]
-
-
 def test_the_table_of_an_environment_is_what_the_farm_reads(tmp_path: Path) -> None:
     found = rendered(CASES["everything"])
     text = named(found, "ConfigMap", "farm-worker-mathlib-4-22")["data"]["farm.toml"]

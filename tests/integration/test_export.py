@@ -128,7 +128,6 @@ def test_what_the_policy_found_is_told_with_its_place_in_the_answer(
     farm = lines(path)[0]["farm"]
     assert (farm["verdict"], farm["reason"]) == ("rejected", "native_decide")
     assert [(hit["rule"], hit["action"], hit["text"], hit["in"]) for hit in farm["policy"]] == [
-        ("search", "report", "exact?", {"field": "generation", "line": 3, "column": 2}),
         ("native", "reject", "native_decide", {"field": "generation", "line": 4, "column": 2}),
     ]
 

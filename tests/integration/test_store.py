@@ -27,10 +27,11 @@ from farm.judging.states import TRANSITIONS, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
 from farm.limits import Limits
+from farm.settings import ATTEMPTS
 from farm.store import postgres
 from farm.store.attempt import Claim, Released
 from farm.store.queries import Queries
-from farm.store.transitions import MAX_FAILURES, Store
+from farm.store.transitions import Store
 from farm.store.watermark import Front
 from tests.farms import CORE, a_decision, claimed, finished, load
 from tests.processes import eventually
@@ -347,7 +348,7 @@ def test_a_check_given_back_is_tried_again(store: Store, queries: Queries, run_i
 
 @pytest.mark.usefixtures("run_id")
 def test_what_a_worker_gives_back_unharmed_is_no_failure(store: Store) -> None:
-    for number in range(1, 2 * MAX_FAILURES):
+    for number in range(1, 2 * ATTEMPTS):
         (claim,) = claims(store)
         assert (claim.attempt, claim.failures) == (number, 0)
         give_back(store, claim, failed=False)
@@ -373,7 +374,7 @@ class TestWhatThisReleaseCannotRead:
     ) -> None:
         front = Front()
         unreadable, *others = checks_of(store, run)
-        for _ in range(MAX_FAILURES):
+        for _ in range(ATTEMPTS):
             for claim in store.claim(["core"], worker="w1", lease_seconds=60, most=most, front=front):
                 assert claim.check_id == others.pop(0)
         assert others == []
@@ -413,14 +414,14 @@ class TestLeases:
     def test_what_loses_every_worker_ends_as_judge_error_with_every_attempt_on_record(
         self, store: Store, queries: Queries, run_id: str, check_id: int
     ) -> None:
-        for _ in range(MAX_FAILURES):
+        for _ in range(ATTEMPTS):
             claimed(store, check_id, lease_seconds=-1)
             store.sweep(checker_version="1")
         verdict = queries.line(run_id, 0, 1).verdict
         assert verdict is not None
         assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, "worker_lost")
         assert status_of(store, check_id) == "done"
-        assert outcomes(queries, run_id) == ["lost"] * MAX_FAILURES
+        assert outcomes(queries, run_id) == ["lost"] * ATTEMPTS
 
     def test_a_worker_hears_which_are_no_longer_its_own(self, store: Store, tmp_path: Path) -> None:
         kept, lost = checks_of(store, load(store, tmp_path / "a.jsonl", *lines(2)))
@@ -465,7 +466,7 @@ class TestWhatMayBringWorkersDown:
         self, store: Store, tmp_path: Path
     ) -> None:
         load(store, tmp_path / "a.jsonl", *lines(6))
-        self.failed(store, 4, MAX_FAILURES - 1)
+        self.failed(store, 4, ATTEMPTS - 1)
         assert sorted(claim.suspect for claim in claims(store)) == [False, False, True]
         assert [claim.suspect for claim in claims(store)] == [True]
 
@@ -474,7 +475,7 @@ class TestWhatMayBringWorkersDown:
     ) -> None:
         load(store, tmp_path / "a.jsonl", *lines(6))
         assert [claim.ahead for claim in claims(store, most=1)] == [False]
-        self.failed(store, 3, MAX_FAILURES - 1)
+        self.failed(store, 3, ATTEMPTS - 1)
         assert sorted((claim.ahead, claim.suspect) for claim in claims(store)) == [
             (False, True),
             (True, False),
@@ -483,7 +484,7 @@ class TestWhatMayBringWorkersDown:
 
     def test_a_worker_that_holds_one_leaves_the_others(self, store: Store, tmp_path: Path) -> None:
         load(store, tmp_path / "a.jsonl", *lines(3))
-        self.failed(store, 2, MAX_FAILURES - 1)
+        self.failed(store, 2, ATTEMPTS - 1)
         taken = store.claim(["core"], worker="w1", lease_seconds=60, most=5, suspects=False)
         assert [claim.failures for claim in taken] == [0]
 

@@ -50,11 +50,12 @@ from farm.judging.tiers import Tier
 from farm.judging.verdict import judge
 from farm.kinds import Kind
 from farm.runs import revise
+from farm.settings import ATTEMPTS
 from farm.store.attempt import Claim
 from farm.store.postgres import connect
 from farm.store.queries import Queries
 from farm.store.records import Judged
-from farm.store.transitions import MAX_FAILURES, Store
+from farm.store.transitions import Store
 from farm.store.workers import Workers
 from farm.version import VERSION
 from tests.commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
@@ -423,9 +424,9 @@ def test_whatever_raises_in_a_check_is_a_failed_attempt_and_in_the_end_a_judge_e
         eventually(lambda: (work(context), queries.tally(run_id).done == 1)[1])
         recorded(context)
         assert context.is_well
-    assert attempts(queries, run_id) == ["judge_error"] * MAX_FAILURES
+    assert attempts(queries, run_id) == ["judge_error"] * ATTEMPTS
     assert queries.tally(run_id).verdicts == {("judge_error", "box_failed"): 1}
-    assert sum(each.exc_info is not None for each in caplog.records) == MAX_FAILURES
+    assert sum(each.exc_info is not None for each in caplog.records) == ATTEMPTS
 
 
 def test_a_machine_on_which_the_known_program_raises_gives_its_check_back_and_takes_no_more(
@@ -474,13 +475,13 @@ def test_a_lean_that_is_killed_from_outside_is_tried_again_and_named_only_in_the
         # Else the Lean that is killed could be the one that reads the header alone, once.
         cold.check(Check(program=str(entry(PROVED, 1)["predicted_proof"])), core)
         run_id = loaded(context, tmp_path, ENDLESS, timeout=60)
-        for _ in range(MAX_FAILURES):
+        for _ in range(ATTEMPTS):
             with working(context):
                 context.threads.stopping = True  # or it would take the check again
                 eventually(kill_a_lean)
             recorded(context)
             context.threads.stopping = False
-    assert attempts(queries, run_id) == ["judge_error"] * MAX_FAILURES
+    assert attempts(queries, run_id) == ["judge_error"] * ATTEMPTS
     verdict = judged(queries, run_id).verdict
     assert verdict is not None
     assert verdict.outcome == "judge_error"
@@ -732,13 +733,13 @@ def test_a_check_that_lost_its_last_worker_is_counted_as_the_farms_failure(
     loaded(context, tmp_path, PROVED)
     heartbeat = Heartbeat(context, app, work)
     with events.served(address="127.0.0.1", port=0) as url:
-        for _ in range(MAX_FAILURES):
+        for _ in range(ATTEMPTS):
             assert context.store.claim(["core"], worker="dead", lease_seconds=-1)
             heartbeat.sweep()
         told = scraped(url)
     counted = happened(told, "farm_checks_total", "environment", "tier", "verdict", "reason")
     assert counted == {("core", "lean", "judge_error", "worker_lost"): 1}
-    assert by(told, "farm_leases_expired_total") == {(): MAX_FAILURES}
+    assert by(told, "farm_leases_expired_total") == {(): ATTEMPTS}
 
 
 def test_the_wait_of_a_check_is_told_once_where_it_begins(context: Context, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from farm.datasets.catalogue import dataset
 from farm.datasets.making import Wanted, lines, read_copy, write
-from farm.errors import ManifestError
 from farm.judging.tiers import Tier
 from farm.kinds import Kind
 from farm.manifest.lines import opened
@@ -65,12 +64,6 @@ def test_one_bad_statement_is_bad_challenge_and_the_others_are_judged(
 def test_a_program_that_a_line_brings_is_the_submissions_own_fault(tmp_path: Path) -> None:
     (row,) = taken(jsonl(tmp_path / "m.jsonl", {"predicted_proof": "x $a y $."}), Kind.METAMATH)
     assert (row["verdict"], row["reason"], row["challenge_sha256"]) == ("rejected", "invalid_text", None)
-
-
-def test_a_statement_of_a_system_that_no_farm_has_is_refused_with_its_line(tmp_path: Path) -> None:
-    lean3 = {"formal_statement": "theorem t : 1 = 1 :=\nbegin\n  sorry\nend\n", "generation": "x"}
-    with pytest.raises(ManifestError, match="this is Lean 3"):
-        taken(jsonl(tmp_path / "m.jsonl", lean3))
 
 
 @pytest.mark.parametrize(("word", "place", "system"), [each[:3] for each in COPIES])

@@ -253,18 +253,6 @@ def test_a_term_of_hol_light_is_what_stands_between_the_backquotes() -> None:
     assert found["amc12-2000-p6"]["formal_statement"] == "`!p q. prime p /\\ prime q ==> ~(p * q = 194)`"
 
 
-def test_isabelle_is_recognized_and_the_message_says_what_is_missing() -> None:
-    said = refused("minif2f", CASES / "miniF2F", "isabelle")
-    assert "this farm has no Isabelle" in said
-    assert "docs/develop/isabelle.md" in said
-
-
-def test_lean_3_is_recognized_and_the_message_names_the_port() -> None:
-    said = refused("minif2f", CASES / "miniF2F" / "lean")
-    assert "src/test.lean: is written in Lean 3" in said
-    assert "Lean 4 port" in said
-
-
 # Contexts
 
 

@@ -50,8 +50,6 @@ UNITS = {
     "line comments": "--\n",
     "comments before theorems": "/--/theorem a\n",
     "opaque text of all kinds": '"a" \'b\' «c» /-d-/ r"e" s!"f{g}" --h\n',
-    "strings in proofs of Lean 3": 'begin "a" end\n',
-    "comments of Isabelle": "(**)begin",
     "fences": "```\n",
     "blocks": "```lean4\nx\n```\n",
     "blocks with the target": f"```lean4\n{STATEMENT}  sorry\n```\n",
@@ -104,7 +102,7 @@ def steps(said: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
     "unit",
     [
         *("open in", "theorems", "open brackets", "blocks", "nested comments", "strings"),
-        *("strings and names", "comments before theorems", "strings in proofs of Lean 3"),
+        *("strings and names", "comments before theorems"),
         *("comments that nest", "opaque text of all kinds"),
     ],
 )

@@ -57,6 +57,7 @@ def rejected(text: str) -> list[tuple[str, str]]:
         ("declare_syntax_cat c", "metaprogram", "declare_syntax_cat"),
         ("simproc f (x) := fun _ => pure .continue", "metaprogram", "simproc"),
         ("meta def f := 0", "metaprogram", "meta"),
+        ("meta partial def f := 0", "metaprogram", "meta"),
         ("open Lean", "metaprogram", "open"),
         ("open Nat Lean.Elab in", "metaprogram", "open"),
         ("open _root_.Lean", "metaprogram", "open"),
@@ -180,33 +181,13 @@ def test_what_no_proof_needs_is_rejected_where_it_stands(text: str, rule: str, a
         "theorem a : True := by\n  simp <;>--the tactic `simp` closes it, after we init and export\n  rfl",
         'def s := "{x}" -- formatter of the native tactic',
         "theorem a (h' : x'' = y') : f '' s ⊆ g ⁻¹' t := by simp",
+        *("#print axioms a", "#check a", "variable (h : False)", "namespace A\nsection\nend A", "by exact?"),
+        *("local instance : Add Nat := ⟨f⟩", "@[reducible, simp] def f := 0", "attribute [-simp] foo"),
+        *("structure S where x : Nat", "deriving instance DecidableEq for A", "open Nat\ndef Lean := 0"),
     ],
 )
-def test_honest_texts_are_not_rejected(text: str) -> None:
-    assert rejected(text) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "rules"),
-    [
-        ("#print axioms a", "query"),
-        ("#check a", "query"),
-        ("variable (h : False)", "scope"),
-        ("open Nat in", "scope"),
-        ("namespace A\nsection\nend A", "scope scope scope"),
-        ("local instance : Add Nat := ⟨f⟩", "instance"),
-        ("@[reducible, simp] def f := 0", "attribute attribute definition"),
-        ("attribute [-simp] foo", "attribute attribute"),
-        ('notation "x" => y', "notation"),
-        ("partial def f := f", "partial definition"),
-        ("by exact?", "search"),
-        ("structure S where x : Nat", "definition"),
-        ("deriving instance DecidableEq for A", "instance"),
-    ],
-)
-def test_what_honest_provers_write_is_reported(text: str, rules: str) -> None:
-    assert " ".join(rule for rule, _ in hits(text)) == rules
-    assert rejected(text) == []
+def test_honest_texts_hit_no_rule(text: str) -> None:
+    assert hits(text) == []
 
 
 def test_a_hit_names_its_line_and_column() -> None:
@@ -252,16 +233,15 @@ def test_what_a_text_imports_is_looked_at_when_it_says_something(module: str) ->
 
 
 def test_what_matters_is_found_behind_any_number_of_hits() -> None:
-    found = POLICY.hits("open A\n" * 1000 + "axiom wrong : False\n" * 1000)
-    assert [hit.rule for hit in found] == ["scope"] * MOST_HITS + ["axiom"] * MOST_HITS
+    found = POLICY.hits("#exit\n" * 1000 + "axiom wrong : False\n" * 1000)
+    assert [hit.rule for hit in found] == ["stop"] * MOST_HITS + ["axiom"] * MOST_HITS
     assert found[-1].line == 1000 + MOST_HITS
 
 
 def test_every_rule_reports_unless_somebody_says_otherwise() -> None:
-    found = Policy().hits("axiom wrong : False\nset_option maxHeartbeats 0\n#eval 1")
+    found = Policy().hits("axiom wrong : False\n#eval 1")
     assert {(hit.rule, hit.action) for hit in found} == {
         ("axiom", Action.REPORT),
-        ("limits", Action.REPORT),
         ("run", Action.REPORT),
     }
 
@@ -276,12 +256,12 @@ def test_a_text_too_long_to_be_read_is_a_hit_and_nothing_else_is_looked_for() ->
 
 
 def test_an_action_can_be_set_for_each_rule() -> None:
-    policy = Policy.parse(["scope=reject", "query=off"])
-    found = policy.hits("open Nat\n#check x\nexample := by native_decide")
-    assert [hit.rule for hit in found] == ["scope", "native"]
+    policy = Policy.parse(["axiom=reject", "run=off"])
+    found = policy.hits("axiom a : False\n#eval x\nexample := by native_decide")
+    assert [hit.rule for hit in found] == ["axiom", "native"]
     rejecting = refusing(found)
     assert rejecting is not None
-    assert rejecting.rule == "scope"
+    assert rejecting.rule == "axiom"
     assert refusing(found[1:]) is None
 
 

@@ -20,7 +20,7 @@ def test_an_empty_environment_gives_the_farms_own_servers_and_the_documented_def
     assert (settings.database_url, settings.broker_url, settings.environments) == (None, None, None)
     assert (settings.environment, settings.servers, settings.log_level) == ("core", "auto", "info")
     assert (settings.idle_minutes, settings.lease_seconds, settings.memory_mib) == (10.0, 20.0, 4096)
-    assert (settings.way, settings.images, settings.snapshot_mib) == ("forked", None, 8192)
+    assert (settings.way, settings.images) == ("forked", None)
     assert (settings.isolation, settings.cgroup) == (None, None)
     assert settings.concurrency >= 1
 
@@ -92,10 +92,9 @@ def test_every_variable_is_read():
             "FARM_IDLE_MINUTES": "0.02",
             "FARM_CONCURRENCY": "7",
             "FARM_MEMORY_MIB": "2048",
-            "FARM_WAY": "Snapshot",
+            "FARM_WAY": "Cold",
             "FARM_IMAGES": "5",
             "FARM_IMAGES_MIB": "3000",
-            "FARM_SNAPSHOT_MIB": "100",
             "FARM_ISOLATION": "cgroup2+Bwrap",
             "FARM_CGROUP": "/sys/fs/cgroup/farm",
             "FARM_LEASE_SECONDS": "2.5",
@@ -119,10 +118,9 @@ def test_every_variable_is_read():
         idle_minutes=0.02,
         concurrency=7,
         memory_mib=2048,
-        way="snapshot",
+        way="cold",
         images=5,
         images_mib=3000,
-        snapshot_mib=100,
         isolation="cgroup2+bwrap",
         cgroup=Path("/sys/fs/cgroup/farm"),
         lease_seconds=2.5,
@@ -166,9 +164,9 @@ def test_a_url_may_stand_in_a_file(tmp_path: Path):
         ({"FARM_CONCURRENCY": "-1"}, ["FARM_CONCURRENCY='-1'", "whole number above 0"]),
         ({"FARM_MEMORY_MIB": "4GB"}, ["FARM_MEMORY_MIB='4GB'", "whole number above 0"]),
         ({"FARM_LOG_LEVEL": "loud"}, ["FARM_LOG_LEVEL='loud'", "debug", "error"]),
-        ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "forked, snapshot, prepared, cold"]),
+        ({"FARM_WAY": "warm"}, ["FARM_WAY='warm'", "forked, prepared, cold"]),
         ({"FARM_IMAGES": "0"}, ["FARM_IMAGES='0'", "whole number above 0"]),
-        ({"FARM_SNAPSHOT_MIB": "8G"}, ["FARM_SNAPSHOT_MIB='8G'", "whole number above 0"]),
+        ({"FARM_IMAGES_MIB": "8G"}, ["FARM_IMAGES_MIB='8G'", "whole number above 0"]),
         (
             {"FARM_ISOLATION": "docker"},
             ["FARM_ISOLATION='docker'", "rlimit, landlock, bwrap", "such as cgroup+bwrap"],

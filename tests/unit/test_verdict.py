@@ -229,7 +229,7 @@ TABLE: list[tuple[str, dict[str, object], Reason]] = [
     ("a finding wins over a limit", {"audit": finding("axiom"), "kernel_limit": "time"}, Reason.AXIOM),
     ("a limit of the kernel nobody knows", {"audit": None, "kernel_limit": "moon"}, Reason.BOX_FAILED),
     ("audited and an error", failed(ERROR), Reason.ERROR),
-    ("reported by the policy", {"hits": (a_hit("scope"),)}, Reason.OK),
+    ("reported by the policy", {"hits": (a_hit("axiom"),)}, Reason.OK),
     ("text not given to Lean", {"exit_status": None, "text_error": "NUL"}, Reason.INVALID_TEXT),
 ]  # fmt: skip
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from farm.lean_text.header import header_end
 from farm.lean_text.policy import words
-from farm.lean_text.policy.rules import RULES
 from farm.lean_text.scanner import Token, TokenKind
 
 Found = tuple[int, int, str]  # start, end, rule
@@ -123,16 +122,13 @@ class RuleReader:
 
     def _attribute(self, place: int, token: Token, word: str) -> str | None:
         group = self._groups[-1]
-        due, group.at_name = group.at_name, group.at_name and word in ("local", "scoped")
+        group.at_name = group.at_name and word in ("local", "scoped")
         if not group.of_aesop and (known := words.ATTRIBUTES.get(_plain(word))):
             return known
         if words.CODE_ATTRIBUTE.fullmatch(_plain(word)):
             return "metaprogram"
         # No list of attributes, perhaps: ``x@[...]`` is a pattern, and a notation's token can end in ``@[``.
-        rule = self._anywhere(place, token, word)
-        if rule is not None and RULES[rule].is_doubted:
-            return rule
-        return "attribute" if due and not group.at_name else None
+        return self._anywhere(place, token, word)
 
     def _hashed(self, place: int, token: Token, word: str) -> str | None:
         if self._word(place - 1) != "#" or self._code[place - 1].end != token.start:
@@ -143,9 +139,7 @@ class RuleReader:
         rule = words.KEYWORDS.get(word)
         if rule == "imports":
             return None if self._code[place].start < self._end_of_header() else rule
-        if rule == "scope":
-            return "metaprogram" if self._opens_lean(place, word) else rule
-        return rule
+        return "metaprogram" if word in words.OPENING and self._opens_lean(place) else rule
 
     def _in_context(self, place: int, token: Token, word: str) -> str | None:
         after = self._word(place + 1)
@@ -181,9 +175,7 @@ class RuleReader:
         family = name.partition(".")[0]
         if family in words.OPTION_FAMILIES or name in words.SINGLE_OPTIONS or words.SKIP_KERNEL in name:
             return "option"
-        if name in words.LIMITS:
-            return "limits"
-        return None if not name or family in words.STYLE else "setting"
+        return None
 
     def _trusted(self, word: str) -> str | None:
         if words.SKIP_KERNEL in word:
@@ -199,14 +191,12 @@ class RuleReader:
             self._header_end = header_end(self._text)
         return self._header_end
 
-    def _opens_lean(self, place: int, word: str) -> bool:
+    def _opens_lean(self, place: int) -> bool:
         """Whether Lean's own namespace is opened or gone on with: there, its functions go by short names."""
-        if word not in ("open", "namespace", "export"):
-            return False
         place += 1
         while place < len(self._code) and self._code[place].kind is TokenKind.NAME:
             word = self._word(place)
-            if word in words.KEYWORDS or word in ("in", "theorem", "lemma", "example", "set_option"):
+            if word in words.KEYWORDS or word in words.COMMANDS:
                 return False
             if _plain(word).partition(".")[0] in words.LEAN_S_OWN:
                 return True

@@ -11,9 +11,17 @@ def _words(rule: str, words: str) -> dict[str, str]:
 
 _DECLARED_WORDS = """
     def theorem lemma abbrev instance structure class inductive opaque axiom example section import
-    noncomputable unsafe protected private public local scoped end initialize elab macro syntax
+    noncomputable partial unsafe protected private public local scoped end initialize elab macro syntax
 """
 
+
+_COMMAND_WORDS = """
+    def theorem lemma abbrev instance structure class inductive coinductive alias example irreducible_def
+    notation notation3 infix infixl infixr prefix postfix attribute variable include omit universe mutual
+    namespace section end open export seal unseal set_option in
+"""
+#: Words that end the list of namespaces behind ``open``.
+COMMANDS = frozenset(_COMMAND_WORDS.split())
 
 #: Words that are keywords wherever they stand as a whole name.
 KEYWORDS = (
@@ -28,15 +36,11 @@ KEYWORDS = (
     )
     | _words("imports", "import prelude")
     | _words("native", "native_decide nativeDecide bv_decide bv_decide? bv_check")
-    | _words("notation", "notation notation3 infix infixl infixr prefix postfix")
-    | _words("instance", "instance")
-    | _words("attribute", "attribute")
-    | _words("scope", "variable include omit universe namespace section end open export mutual seal unseal")
-    | _words("definition", "def abbrev structure class inductive coinductive alias irreducible_def")
-    | _words("search", "exact? apply? rw? simp? aesop? polyrith")
 )
+#: Commands that may open a namespace of Lean's own.
+OPENING = frozenset({"open", "namespace", "export"})
 #: Words that are keywords in front of a declaration and ordinary names elsewhere.
-MODIFIERS = {"meta": "metaprogram", "partial": "partial"}
+MODIFIERS = {"meta": "metaprogram"}
 DECLARED = frozenset(_DECLARED_WORDS.split())
 #: Commands that ``register_...`` and ``declare_...`` are, bring code that an import runs.
 INITIALIZERS = re.compile(r"(?:register|declare|builtin)_\w+")
@@ -46,7 +50,6 @@ HASHED = (
     _words("run", "eval eval! guard guard_expr html widget")
     | _words("stop", "exit")
     | _words("messages", "guard_msgs guard_panic check_failure")
-    | _words("query", "check print reduce synth help find search where simp norm_num instances lint loogle")
 )
 
 #: Attributes, by the first name in them.
@@ -81,9 +84,6 @@ OPTION_FAMILIES = frozenset(
     {"debug", "warn", "compiler", "interpreter", "trace", "internal", "server", "bootstrap", "doc"}
 )
 SINGLE_OPTIONS = frozenset({"stderrAsMessages", "warningAsError"})
-#: Families of options that only affect output and style.
-STYLE = frozenset({"linter", "pp", "profiler", "tactic"})
-LIMITS = frozenset({"maxHeartbeats", "maxRecDepth", "synthInstance.maxHeartbeats", "synthInstance.maxSize"})
 SKIP_KERNEL = "skipKernelTC"
 
 #: A text is looked at closely only when one of these words is anywhere in it.
@@ -91,7 +91,8 @@ WORD = re.compile(r"\w+[!?]*", re.ASCII)  # in ``x⁻¹axiom`` the last word is 
 _SUSPECTS = (
     frozenset(KEYWORDS)
     | frozenset(MODIFIERS)
-    | frozenset({"set_option", "unsafe", "native", "eval", "config"})
+    | OPENING
+    | frozenset({"attribute", "set_option", "unsafe", "native", "eval", "config"})
 )
 #: Speaking of rules for aesop, in which ``unsafe`` is a word like any other.
 AESOP = frozenset({"aesop", "add", "add_aesop_rules"})

@@ -10,7 +10,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple, NoReturn
 
-from farm.assembly.faults import ForeignStatement, StatementFault
+from farm.assembly.faults import StatementFault
 from farm.assembly.program import Program
 from farm.assembly.segments import Segment, starts_in
 from farm.assembly.tasked import NoTask, program_of, stated_by
@@ -222,7 +222,7 @@ class Preparer:
             if asks is Asks.PROVE:
                 return Assembled(stated, assemble(entry))
             return Assembled(_of_task(entry, asks, stated), program_of(entry, asks, assemble))
-        except (ForeignStatement, NoTask) as fault:
+        except NoTask as fault:
             raise ManifestError(
                 entry.path, str(fault), remedy=fault.remedy, line=entry.line, field=fault.field
             ) from fault

@@ -47,7 +47,7 @@ class Viewer:
     def require(self, scope: Scope) -> None:
         """Raise `Forbidden` if the key lacks the scope."""
         if not self.may(scope):
-            raise Forbidden(f"the key {self.key.name} has not the scope {scope}; use another key")
+            raise Forbidden(f"the key {self.key.name} lacks the scope {scope}; use another key")
 
     def sees(self, run: SeenRun) -> bool:
         """Return whether the viewer may see a run: a batch of its own key, or any run of `farm submit`."""

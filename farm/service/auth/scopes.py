@@ -20,5 +20,5 @@ class RequireScope:
         """Return the key; raises `Forbidden` if the key lacks the scope."""
         found: Key = request.state.key
         if self.scope not in found.scopes:
-            raise Forbidden(f"the key {found.name} has not the scope {self.scope}; use another key")
+            raise Forbidden(f"the key {found.name} lacks the scope {self.scope}; use another key")
         return found

@@ -86,7 +86,7 @@ async def _sign_in(request: Request) -> Response:
         problem = "This is no valid token. A key that was revoked opens nothing."
         return html("sign_in.html", status=401, viewer=None, problem=problem, next=leads_to)
     if Scope.READ not in key.scopes:
-        problem = f"The key {key.name} has not the scope read, so there is nothing to show it."
+        problem = f"The key {key.name} lacks the scope read, so there is nothing to show it."
         return html("sign_in.html", status=403, viewer=None, problem=problem, next=leads_to)
     return _signed_in(request, token, leads_to)
 

@@ -20,7 +20,6 @@ from tests.bench.checks.turns import Crew
 
 #: Who checks without the farm.
 BARE = "bare"
-_SNAPSHOT_MIB = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,8 +61,6 @@ class Ring:
     @contextlib.contextmanager
     def leans(self) -> Iterator[LeanRunner]:
         """Give a Lean runner of their own to those who look at single processes."""
-        leans = LeanRunner(
-            self.isolation, home=self.home, way=FORKED, most_images=1, snapshot_mib=_SNAPSHOT_MIB
-        )
+        leans = LeanRunner(self.isolation, way=FORKED, most_images=1)
         with contextlib.closing(leans):
             yield leans

@@ -63,19 +63,11 @@ class Checker:
         concurrency: int = 1,
         most_images: int | None = None,
         images_mib: int = 8192,
-        snapshot_mib: int = 8192,
         share_contexts: bool = True,
     ) -> None:
         self.way, self.isolation = way, isolation.name
         most = concurrency + 2 if most_images is None else most_images
-        self._runner = LeanRunner(
-            isolation,
-            home=home,
-            way=way,
-            most_images=most,
-            images_mib=images_mib,
-            snapshot_mib=snapshot_mib,
-        )
+        self._runner = LeanRunner(isolation, way=way, most_images=most, images_mib=images_mib)
         self.sessions = Sessions(self._runner.images, most_mib=images_mib, refusal=self._header_refusal)
         challenges, boxed = Challenges(self._runner), Boxed(isolation)
         may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT

@@ -55,9 +55,7 @@ Timeout = Annotated[float, Option(help="Seconds the check may take.")]
 MemoryMib = Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)]
 Way = Annotated[
     str | None,
-    Option(
-        help="How Lean is run: forked, snapshot, prepared or cold; FARM_WAY by default.", show_default=False
-    ),
+    Option(help="How Lean is run: forked, prepared or cold; FARM_WAY by default.", show_default=False),
 ]
 ChallengeFile = Annotated[
     Path | None,

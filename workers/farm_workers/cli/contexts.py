@@ -20,7 +20,11 @@ Context = Annotated[
 ]
 ContextTokens = Annotated[
     int | None,
-    Option(min=0, help="The most tokens of that: the first declarations are left out.", show_default=False),
+    Option(
+        min=0,
+        help="Most tokens of the shorter context; the earliest declarations are dropped first.",
+        show_default=False,
+    ),
 ]
 
 

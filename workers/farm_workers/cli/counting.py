@@ -26,7 +26,7 @@ _Runs = Annotated[
 ]
 _Sample = Annotated[
     int | None,
-    Option(min=1, help="Count so many programs of each run, drawn by chance.", show_default=False),
+    Option(min=1, help="Programs of each run to count, a random sample.", show_default=False),
 ]
 
 

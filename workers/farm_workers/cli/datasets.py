@@ -56,11 +56,16 @@ _Header = Annotated[
 ]
 _Match = Annotated[
     str,
-    Option(metavar="GLOB", help="folder: read only these files, such as '**/task.lean'.", show_default=False),
+    Option(metavar="GLOB", help="folder: read only these files, such as `**/task.lean`.", show_default=False),
 ]
 _Samples = Annotated[
     int | None,
-    Option(min=1, max=100_000, help="Write each line so often, with `sample` from 0.", show_default=False),
+    Option(
+        min=1,
+        max=100_000,
+        help="Copies of each line; the field `sample` counts them from 0.",
+        show_default=False,
+    ),
 ]
 _Environment = Annotated[
     str | None, Option(help="Write this environment into each line.", show_default=False)

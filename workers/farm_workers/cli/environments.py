@@ -204,11 +204,13 @@ def _print_added(settings: Settings, done: Added, *, as_json: bool) -> None:
 
 def fit(
     name: Name,
-    again: Annotated[bool, Option("--again", help="Find out again what is known already.")] = False,
+    again: Annotated[
+        bool, Option("--again", help="Try again, even where an earlier result is kept.")
+    ] = False,
     description: Annotated[
         Path | None,
         Option(
-            help="Believe this file about Lean's functions, and not the toolchain's own modules.",
+            help="Bind Lean's functions as this file describes them, not as the toolchain's modules do.",
             show_default=False,
         ),
     ] = None,

@@ -12,8 +12,8 @@ class Recipe:
 
     `header` is text of imports alone. `context` is a whole text that begins with it and is read to its end,
     which runs its author's code. `module` is the compiled form of such a text, which is read as data and goes
-    through the kernel; `table` is the file with the environment's table of dependencies. An image has one of
-    the two, or neither; with one it is forked from that of its header.
+    through the kernel; `table` is the file with the environment's table of dependencies. An image has
+    a context, a module, or neither. An image with a context or a module is a fork of its header's image.
     """
 
     header: str = ""

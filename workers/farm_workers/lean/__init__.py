@@ -1,1 +1,1 @@
-"""The ways to run Lean: forks of images, from a snapshot of the header, and cold; one interface."""
+"""The ways to run Lean: forks of images, prepared processes, and cold; one interface."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from farm.judging.report import Execution
@@ -23,7 +22,7 @@ from farm_workers.lean.messages import (
     reports_error,
     with_end_mark,
 )
-from farm_workers.lean.way import COLD, SNAPSHOT, Question, Reply, stops_in_header
+from farm_workers.lean.way import COLD, Question, Reply, stops_in_header
 
 #: The reading time of at most this many headers is cached.
 _MOST_HEADERS = 1000
@@ -50,7 +49,7 @@ class Cold:
         return self._run(self._with_reading(question))
 
     def _run(self, question: Question) -> Reply:
-        reply = in_a_process(question, self._isolation)
+        reply = _in_a_process(question, self._isolation)
         run = reply.report.run
         if run.is_undisturbed and run.exit_status is not None:
             known = self._shortest.get(_key(question))
@@ -68,23 +67,23 @@ def _key(question: Question) -> bytes:
     return cache.key(question.environment.digest, question.header)
 
 
-def in_a_process(question: Question, isolation: Isolation, snapshot: Path | None = None) -> Reply:
-    """Run the command `lean` on a program, from a snapshot of its header if there is one.
+def _in_a_process(question: Question, isolation: Isolation) -> Reply:
+    """Run the command `lean` on a program.
 
     The mark stands behind the program. If Lean cannot parse the two apart, it gets the program alone, and
     that reply counts: such a program is incomplete, unless the mark was the only error. A Lean that did not
     get to the text is not asked about it again.
     """
     program, mark = question.program, question.mark
-    run, module, declared = _in_a_box(question, with_end_mark(program, mark), isolation, snapshot)
-    way, has_end = SNAPSHOT if snapshot else COLD, False
+    run, module, declared = _in_a_box(question, with_end_mark(program, mark), isolation)
+    has_end = False
     if _has_failed(run) and not completes(run.stdout, program=program, mark=mark):
-        unread = Reply.of(question, run, way, lambda: None)
+        unread = Reply.of(question, run, COLD, lambda: None)
         if not reports_error(run.stdout) or stops_in_header(question, unread.report):
             return unread
         has_end = is_its_only_error(run.stdout, program=program, mark=mark)
-        run, module, declared = _in_a_box(question, program, isolation, snapshot)
-    reply = Reply.of(question, run, way, lambda: module)
+        run, module, declared = _in_a_box(question, program, isolation)
+    reply = Reply.of(question, run, COLD, lambda: module)
     return replace(reply.with_end() if has_end else reply, declared=declared)
 
 
@@ -93,7 +92,7 @@ def _has_failed(run: Execution) -> bool:
 
 
 def _in_a_box(
-    question: Question, text: str, isolation: Isolation, snapshot: Path | None
+    question: Question, text: str, isolation: Isolation
 ) -> tuple[Execution, BinaryIO | None, tuple[str, ...] | None]:
     """Run `lean` on a text with the question's options and limits.
 
@@ -105,12 +104,12 @@ def _in_a_box(
         made = workshop / "made"
         made.mkdir()
         run = box.run(
-            compile_command(environment, made / MODULE, snapshot, lists=question.keeps_examples),
+            compile_command(environment, made / MODULE, lists=question.keeps_examples),
             isolation=isolation,
             stdin=text.encode(),
             limits=question.limits,
             environment=environment_variables(environment),
-            visible=[*environment.folders, *([snapshot.parent] if snapshot else [])],
+            visible=environment.folders,
             writable=made,
             cancelled=question.cancelled,
         )

@@ -1,4 +1,4 @@
-"""Asking step: has one program compiled by Lean, in one of four ways, and returns the facts."""
+"""Asking step: has one program compiled by Lean, in one of three ways, and returns the facts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from farm import tracing
 from farm.judging.ending import Ending, ending, limit
@@ -30,12 +29,10 @@ from farm_workers.lean.cold import Cold
 from farm_workers.lean.forked import Forked
 from farm_workers.lean.pool import Pool
 from farm_workers.lean.prepared import Prepared, is_possible
-from farm_workers.lean.snapshot import Snapshot
 from farm_workers.lean.way import (
     COLD,
     FORKED,
     PREPARED,
-    SNAPSHOT,
     WAYS,
     Doubtful,
     NotShared,
@@ -54,17 +51,14 @@ class LeanRunner:
         self,
         isolation: Isolation,
         *,
-        home: Path,
         way: str,
         most_images: int,
         images_mib: int = 8192,
-        snapshot_mib: int,
     ) -> None:
         self._isolation = isolation
         self.way = way
         self.images = Images(isolation, lean_image, most=most_images, most_mib=images_mib)
         self._forked = Forked(isolation, self.images)
-        self._snapshot = Snapshot(isolation, home / "snapshots", most_mib=snapshot_mib)
         self.pool = Pool(isolation, most=most_images, most_mib=images_mib, others=self._images_kept)
         self._prepared = Prepared(isolation, self.pool)
         self._cold = Cold(isolation)
@@ -245,7 +239,6 @@ class LeanRunner:
         """Return the reply of the first way that has no doubts."""
         ways = {
             FORKED: self._forked.compile,
-            SNAPSHOT: self._snapshot.compile,
             PREPARED: self._prepared.compile,
             COLD: self._cold.compile,
         }

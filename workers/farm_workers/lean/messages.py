@@ -97,17 +97,13 @@ def cold_command(environment: LeanEnvironment) -> list[str]:
 MODULE, LIST = "Module.olean", "Module.ilean"
 
 
-def compile_command(
-    environment: LeanEnvironment, output: Path, snapshot: Path | None = None, *, lists: bool = False
-) -> list[str]:
+def compile_command(environment: LeanEnvironment, output: Path, *, lists: bool = False) -> list[str]:
     """Return the command that checks the program on standard input and writes it as a compiled module.
 
-    With `lists`, the list of declarations is written beside the module. With a snapshot the imports come from
-    it.
+    With `lists`, the list of declarations is written beside the module.
     """
-    load = [] if snapshot is None else [f"--incr-load={snapshot}"]
     listing = ["-i", str(output.with_name(LIST))] if lists else []
-    return [*cold_command(environment), *load, "-o", str(output), *listing]
+    return [*cold_command(environment), "-o", str(output), *listing]
 
 
 def wait_command(environment: LeanEnvironment) -> list[str]:
@@ -116,11 +112,6 @@ def wait_command(environment: LeanEnvironment) -> list[str]:
     Lean reports each message at once: by default it would wait for more.
     """
     return [*environment.lean, *_ONE_CORE, "-Dserver.reportDelayMs=0", "--worker"]
-
-
-def save_snapshot_command(environment: LeanEnvironment, snapshot: Path, header: Path) -> list[str]:
-    """Return the command that writes the state after a header's imports to a file; Lean 4.32 or newer."""
-    return [*environment.lean, *_ONE_CORE, f"--incr-header-save={snapshot}", str(header)]
 
 
 def parse(stdout: bytes, stderr: bytes, *, program: str, mark: str, context_end: int = 0) -> Answer:

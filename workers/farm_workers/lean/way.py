@@ -18,8 +18,8 @@ from farm_workers.images.recipe import Recipe
 from farm_workers.lean.messages import parse
 from farm_workers.lean.stopping import Decides
 
-FORKED, SNAPSHOT, PREPARED, COLD = "forked", "snapshot", "prepared", "cold"
-WAYS = (FORKED, SNAPSHOT, PREPARED, COLD)
+FORKED, PREPARED, COLD = "forked", "prepared", "cold"
+WAYS = (FORKED, PREPARED, COLD)
 
 #: Limits of the farm's own runs, above all the first read of a header: no limits of a line apply, and the
 #: largest libraries come slowly from a slow or remote disk.
@@ -99,7 +99,7 @@ class Question:
 
     @property
     def header(self) -> str:
-        """The header with a line end: the text that an image or a snapshot is made of."""
+        """The header with a line end: the text that an image is made of."""
         return self.program[: self.header_end] + "\n"
 
     @property

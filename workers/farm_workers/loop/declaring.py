@@ -11,7 +11,7 @@ from typing import cast
 
 from farm.declarations import ANSWER_SECONDS, Asked, requests_of
 from farm.log import logger
-from farm.redis_client import client_of
+from farm.redis_client import client_of, expiring
 from farm_workers import audit
 from farm_workers.environments.lean_environment import LeanEnvironment, own_folder
 from farm_workers.loop.context import Context
@@ -59,8 +59,8 @@ class Declaring:
             return
         asked = cast("Asked", json.loads(found[1]))
         answer = self._answered(served[asked["environment"]], asked)
-        self._client.rpush(asked["answers"], json.dumps(answer))
-        self._client.expire(asked["answers"], ANSWER_SECONDS)
+        with expiring(self._client, ANSWER_SECONDS, asked["answers"]) as pipeline:
+            pipeline.rpush(asked["answers"], json.dumps(answer))
 
     def _answered(self, environment: LeanEnvironment, asked: Asked) -> dict[str, object]:
         words = ["--kept", str(self._folder / f"{environment.digest}.tsv"), "--most", str(asked["most"])]

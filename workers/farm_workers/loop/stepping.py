@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from farm.errors import FarmError
 from farm.kinds import Kind
 from farm.log import logger
-from farm.redis_client import client_of
+from farm.redis_client import client_of, expiring
 from farm.sessions import wire
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -95,7 +95,9 @@ class Stepping:
         """Take no further request, and end all sessions."""
         self._stopping.set()
         with contextlib.suppress(RedisError, OSError):  # else it ends after its wait
-            self._client.rpush(wire.of_worker(self._worker), _WAKE)
+            own = wire.of_worker(self._worker)
+            with expiring(self._client, wire.KEPT_SECONDS, own) as pipeline:
+                pipeline.rpush(own, _WAKE)
         for thread in self._threads:
             thread.join(2 * _WAIT_SECONDS)
         try:
@@ -170,11 +172,8 @@ class Stepping:
 
     def _answer(self, asked: wire.Asked, answer: dict[str, object]) -> None:
         said = json.dumps({"id": asked["id"], "worker": self._worker, **answer})
-        with self._client.pipeline(transaction=False) as pipeline:
+        with expiring(self._client, _ANSWER_SECONDS, asked["answers"]) as pipeline:
             pipeline.rpush(asked["answers"], said)
-            pipeline.expire(asked["answers"], _ANSWER_SECONDS)
-            send = pipeline.execute
-            send()
 
     def _answered(self, asked: wire.Asked) -> dict[str, object] | None:
         """Return the answer to a request, None if it was sent list by list."""
@@ -193,7 +192,7 @@ class Stepping:
 
     def _opened(self, asked: wire.Asked) -> dict[str, object]:
         with self._using(asked) as session:
-            self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
+            self._note_worker(asked)
             return {"roots": [asdict(each) for each in session.roots]}
 
     def _step(self, asked: wire.Asked) -> None:
@@ -225,8 +224,14 @@ class Stepping:
         found = cast("bytes | None", self._client.hget(wire.kept(asked["session"]), "program"))
         if found is None:
             raise NoSession("the session is not kept any more")
-        self._client.hset(wire.kept(asked["session"]), "worker", self._worker)
+        self._note_worker(asked)
         return found.decode("utf-8", "surrogatepass")
+
+    def _note_worker(self, asked: wire.Asked) -> None:
+        """Note that this worker has the session; if Redis lost the session, the note expires."""
+        session = wire.kept(asked["session"])
+        with expiring(self._client, wire.KEPT_SECONDS, session) as pipeline:
+            pipeline.hset(session, "worker", self._worker)
 
     def _tried(
         self, asked: wire.Asked, attempt: wire.Attempt, limits: StepLimits, call: _Call

@@ -152,8 +152,8 @@ class Abridging:
     def shown(self, lines: Sequence[tuple[str, str]], done: Callable[[], None] = lambda: None) -> list[Shown]:
         """Return the shorter context of each line, given by its context and its statement.
 
-        Lines of one file share their work: contexts that begin each other are those of one file. `done` is
-        called for each line.
+        If one context is a prefix of another, both lines are from one file, and Lean elaborates it once.
+        `done` is called for each line.
         """
         placed = [_placed(*each) for each in lines]
         found: dict[int, Shown] = {}

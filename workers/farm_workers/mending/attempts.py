@@ -61,5 +61,5 @@ def attempts(value: str, hole: Hole | None, tactics: Sequence[str], *, sorry: bo
 
 
 def _for_all(tactics: Sequence[str]) -> list[str]:
-    """Return tactics for several goals: each for all of them, then for each the first one that closes it."""
+    """Return tactics for several goals: each under ``all_goals``, and last ``all_goals first | ...``."""
     return [*(f"all_goals {words}" for words in tactics), f"all_goals first | {' | '.join(tactics)}"]

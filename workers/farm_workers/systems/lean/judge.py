@@ -65,5 +65,4 @@ def checker(isolation: Isolation, settings: Settings, concurrency: int) -> Check
         concurrency=concurrency,
         most_images=settings.images,
         images_mib=settings.images_mib,
-        snapshot_mib=settings.snapshot_mib,
     )
