@@ -13,7 +13,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
-from farm.service import requests
+from farm.service import exact
 from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import DropinFields, Ignored, outcomes
 from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, printed
@@ -34,11 +34,11 @@ _SORRY = re.compile(r"\bsorry\b")
 class SandboxExecution(DropinFields):
     """A request to the sandbox."""
 
-    generated_code: requests.Text
+    generated_code: exact.Text
     language: str = "ipython"
-    timeout: requests.BodyTimeout = 30.0
+    timeout: exact.BodyTimeout = 30.0
     max_output_characters: Annotated[int, Field(strict=True, ge=0)] = 1000
-    environment: requests.Word | None = None
+    environment: exact.Word | None = None
     std_input: Ignored = None
     traceback_verbosity: Ignored = None
     session_id: Ignored = None

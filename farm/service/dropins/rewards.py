@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, mo
 
 from farm.client.results import Result
 from farm.errors import UsageError
-from farm.service import requests
+from farm.service import exact, requests
 from farm.service.dependencies import Submission, TheSubmission
 from farm.service.dropins.checking import DropinChallenge, each_read, judged, problem_of
 from farm.service.json_body import Json, Route, UnfitJson, strict
@@ -30,15 +30,15 @@ _MOST_QUERIES = 100_000
 _RETRY_SECONDS = 1
 
 # Only the first fault is reported: there may be a hundred thousand.
-_Texts = Annotated[list[requests.Text], Field(max_length=_MOST_QUERIES), FailFast()]
+_Texts = Annotated[list[exact.Text], Field(max_length=_MOST_QUERIES), FailFast()]
 
 
-class AddressOptions(requests.Exact):
+class AddressOptions(exact.Exact):
     """Options of the checks, as parameters of the address."""
 
-    timeout: Annotated[requests.Timeout, Field(description="Seconds that one check may take.")] = 30.0
+    timeout: Annotated[exact.Timeout, Field(description="Seconds that one check may take.")] = 30.0
     environment: Annotated[
-        requests.Word | None, Field(description="The environment; by default the farm's.")
+        exact.Word | None, Field(description="The environment; by default the farm's.")
     ] = None
 
 
@@ -50,9 +50,9 @@ class Label(DropinChallenge):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    name: requests.Text = ""
-    environment: requests.Word | None = None
-    timeout: requests.BodyTimeout | None = None
+    name: exact.Text = ""
+    environment: exact.Word | None = None
+    timeout: exact.BodyTimeout | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -64,7 +64,7 @@ class Label(DropinChallenge):
         return said
 
 
-class RewardQueries(requests.Exact):
+class RewardQueries(exact.Exact):
     """The request of OpenRLHF: each query is a prompt followed by the answer to it."""
 
     query: _Texts
@@ -72,11 +72,11 @@ class RewardQueries(requests.Exact):
     labels: Annotated[list[Any], Field(max_length=_MOST_QUERIES)]
 
 
-class Sample(requests.Exact):
+class Sample(exact.Exact):
     """The request of slime."""
 
     prompt: Any = None
-    response: requests.Text
+    response: exact.Text
     label: Any
 
 
