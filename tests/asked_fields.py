@@ -14,6 +14,7 @@ from pathlib import Path
 from textwrap import fill
 
 from farm.asked import BATCH, LINE, Form, Option, Place, declared
+from farm.exit_status import ExitStatus
 from farm.judging.result_options import ResultOptions
 from farm.judging.submit_options import SubmitOptions
 from farm.task import TASK_FIELDS
@@ -146,10 +147,17 @@ def reliability_page(text: str, options: Sequence[Option] = OPTIONS) -> str:
     return re.sub(r"these options: [^(;]*(?=\n\()", lambda _: listed, text, count=1)
 
 
+def commands_page(text: str) -> str:
+    """Return the page about commands with the table of exit statuses."""
+    rows = [f"| {each.value} | {each.meaning} |" for each in ExitStatus]
+    return with_table(text, "| exit status | meaning |\n|---|---|\n", rows)
+
+
 #: What is written from the declarations: each file, and the function that makes its text of the present one.
 WRITTEN: Mapping[Path, Callable[[str], str]] = {
     ROOT / "farm" / "service" / "asked_fields.py": lambda _: _formatted(service()),
     ROOT / "farm" / "client" / "asked_fields.py": lambda _: _formatted(client()),
+    ROOT / "docs" / "reference" / "commands.md": commands_page,
     ROOT / "docs" / "use" / "http.md": http_page,
     ROOT / "docs" / "use" / "tasks.md": tasks_page,
     ROOT / "docs" / "why" / "reliability.md": reliability_page,

@@ -9,12 +9,6 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-#: Exit status when some lines could not be judged.
-SOME_UNJUDGED = 3
-
-#: Exit status of a recheck when lines that were proved are not any more.
-SOME_LOST = 6
-
 #: The version of the output of `--json`; a field may be added under the same version, never changed or
 #: removed.
 JSON_SCHEMA = 1
