@@ -26,8 +26,9 @@ from typing import Literal, Unpack
 from farm import tracing
 from farm.assembly.program import AssemblyOptions
 from farm.broker import call
+from farm.client.asked_fields import Options
 from farm.client.caller import DEADLINE_SECONDS
-from farm.client.requests import Item, Options, checked
+from farm.client.requests import Item, checked
 from farm.client.results import Result
 from farm.client.states import State, Step
 from farm.connections import Connections

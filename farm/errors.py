@@ -5,8 +5,8 @@
     │   └── CutOff                 the connection was lost before anything was stored
     ├── RoleRefused                the database's role may not do this
     ├── DatabaseVersion            the database is older or newer than this farm
-    ├── QueueFull                  exit 4: the queue is full; retry later
-    ├── OverLimit                  exit 4: an API key has reached a limit of its own
+    ├── QueueFull                  exit 75: the queue is full; retry later
+    ├── OverLimit                  exit 75: an API key has reached a limit of its own
     ├── Forbidden                  an API key does not allow this request
     ├── NotExported                exit 5: verdicts are stored, and could not be written into a manifest
     ├── EnvironmentDiffers         exit 7: an environment is not what was recorded
@@ -24,13 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
+
+from farm.exit_status import ExitStatus
 
 
 class FarmError(Exception):
     """The farm itself failed; the message has the remedy."""
 
-    exit_status = 1
+    exit_status: ClassVar[ExitStatus] = ExitStatus.FARM_FAILED
 
 
 class ServerDown(FarmError):
@@ -56,7 +58,7 @@ class DatabaseVersion(FarmError):
 class QueueFull(FarmError):
     """The queue is full; the same request may succeed later."""
 
-    exit_status = 4
+    exit_status = ExitStatus.TRY_AGAIN
 
 
 class Forbidden(FarmError):
@@ -70,7 +72,7 @@ class OverLimit(FarmError):
     ``most`` is the number of proofs that would fit.
     """
 
-    exit_status = 4
+    exit_status = ExitStatus.TRY_AGAIN
 
     def __init__(self, words: str, *, retry_after: int | None, most: int | None = None) -> None:
         self.retry_after, self.most = retry_after, most
@@ -80,19 +82,19 @@ class OverLimit(FarmError):
 class NotExported(FarmError):
     """Verdicts are in the store and could not be written into their manifest; an export can be repeated."""
 
-    exit_status = 5
+    exit_status = ExitStatus.NOT_WRITTEN
 
 
 class EnvironmentDiffers(FarmError):
     """The files of an environment are not those that were recorded."""
 
-    exit_status = 7
+    exit_status = ExitStatus.DIFFERENT
 
 
 class UsageError(FarmError):
     """A command or a request cannot be carried out as given."""
 
-    exit_status = 2
+    exit_status = ExitStatus.BAD_INPUT
 
 
 class SettingsError(UsageError):

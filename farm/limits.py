@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from farm.errors import UsageError
@@ -34,6 +35,14 @@ def require_possible(*, wall_seconds: float, memory_mib: int, cpu_seconds: float
             f"a memory limit of {memory_mib} MiB is out of range; "
             f"give a number above 0 and at most {MOST_MEMORY_MIB}"
         )
+
+
+def seconds_of(flag: str, words: str) -> float:
+    """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
+    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", words, flags=re.ASCII)
+    if found is None or not float(found[1]):
+        raise UsageError(f"{flag} {words}: give a time such as 90s, 30m, 2h or 1d")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

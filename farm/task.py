@@ -1,14 +1,15 @@
-"""Task step: what a line or a run asks of a proof beyond the usual, such as other axioms. Pure."""
+"""Task step: the demands of a line or a run on a proof beyond the usual, such as other axioms. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, cast
 
-from farm import documents
+from farm import asked, documents
+from farm.asked import BATCH, EVERYWHERE, LINE, NAMES, WHETHER, Flag, Form, Needs, option
 from farm.characters import first_unstorable
 from farm.errors import UsageError
 
@@ -18,8 +19,12 @@ _LONGEST_NAME, _MOST_CHARACTERS = 400, 10_000
 FORMS = ("numeral", "numerals")
 
 
+_FORM = asked.words(*FORMS)
+_ON_ANSWERS = Needs.AUDIT | Needs.STATEMENT | Needs.ANSWER
+
+
 class Kind(StrEnum):
-    """What the answer of a line has to do: prove the statement or its negation; or there is no answer."""
+    """The duty of a line's answer: prove the statement or its negation; or the line has no answer."""
 
     PROVE = "prove"
     DISPROVE = "disprove"
@@ -66,31 +71,107 @@ class Fills:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What a check has to show beyond a proof of its statement by the usual means.
+    """The demands of a check beyond a proof of its statement by the usual means; each option has its meaning.
 
-    A proof may rest on `axioms` and no others; None leaves that to the run. `answers` are values for the
-    definitions that the statement leaves open: True demands them, False forbids them, None allows them.
-    `answer_must`, their form, and `expected_answer` demand them too. The latter has Lean texts of equal
-    values by the names of the definitions; "" stands for the name of the only one. With `declarations` the
-    result lists what the module declares. Declarations named in `permit_sorry` may contain a sorry, all for
-    ``*``. The proof must not use the tactics and constants of `forbid`, those of the run and of the line.
-    `task` is a `Kind`: with ``disprove`` the answer has to prove the statement's negation, with ``either``
-    one of the two, and with ``statement`` the statement alone is examined. With `negates` the statement is
-    one that `farm negate` wrote: it has to state the negation of the statement at the end of its context.
-
-    No line says `fills`: the farm sets it for an answer to one hole of several. That hole must be filled
-    without a sorry, and all around it be as it was.
+    None leaves an option to the run, or to the usual rules. In `expected_answer` the name "" stands for the
+    only definition. `permit_sorry` is ``*`` for all declarations. Run and line forbid together. No line has
+    `fills`: the farm sets it for an answer to one hole of several. The answer must fill that hole without a
+    sorry, and leave the text around it as it was.
     """
 
-    axioms: tuple[str, ...] | None = None
-    forbid: tuple[str, ...] | None = None
-    declarations: bool | None = None
-    permit_sorry: tuple[str, ...] | None = None
-    answers: bool | None = None
-    answer_must: AnswerForm | None = None
-    expected_answer: dict[str, str] | None = None
-    task: str | None = None
-    negates: bool | None = None
+    axioms: tuple[str, ...] | None = option(
+        None,
+        places=BATCH | LINE,
+        form=NAMES,
+        meaning="all axioms that a proof may rest on, in place of Lean's own three",
+        identity=True,
+    )
+    forbid: tuple[str, ...] | None = option(
+        None,
+        places=EVERYWHERE,
+        form=NAMES,
+        meaning="tactics and constants that a proof must not use",
+        flag=Flag(
+            takes=list[str] | None,
+            help="Reject proofs that use this tactic or constant, such as simp. Repeatable.",
+        ),
+        identity=True,
+        needs=Needs.AUDIT,
+    )
+    declarations: bool | None = option(
+        None,
+        places=EVERYWHERE,
+        form=WHETHER,
+        meaning="results have a verdict for each part of the statement and each declaration",
+        flag=Flag(
+            names=("--declarations",),
+            takes=bool,
+            usual=False,
+            reads=lambda lists: lists or None,
+            help="List the declarations of every program, each with a verdict.",
+        ),
+        identity=True,
+        needs=Needs.AUDIT,
+    )
+    permit_sorry: tuple[str, ...] | None = option(
+        None,
+        places=EVERYWHERE,
+        form=Form(client="bool | Sequence[str]", service="bool | list[Word]"),
+        meaning="declarations that may contain a sorry, true for any: such a proof is *partial*",
+        flag=Flag(
+            takes=list[str] | None,
+            metavar="NAME",
+            help="A declaration that may contain a sorry, '*' for any: such a proof is partial. Repeatable.",
+        ),
+        identity=True,
+        needs=Needs.AUDIT,
+    )
+    answers: bool | None = option(
+        None,
+        places=EVERYWHERE,
+        form=WHETHER,
+        meaning="true demands values for the definitions that the statement leaves open, false forbids them",
+        flag=Flag(
+            names=("--answers/--no-answers",),
+            help="Demand, or forbid, values for definitions that statements leave open.",
+        ),
+        identity=True,
+        needs=_ON_ANSWERS,
+    )
+    answer_must: AnswerForm | None = option(
+        None,
+        places=EVERYWHERE,
+        form=Form(client=f"{_FORM.client} | AnswerForm", service=f"{_FORM.service} | AnswerForm"),
+        meaning="the form of these values, such as a numeral",
+        flag=Flag(takes=str | None, help="The form of such a value: numeral or numerals."),
+        identity=True,
+        needs=_ON_ANSWERS,
+    )
+    expected_answer: dict[str, str] | None = option(
+        None,
+        places=BATCH | LINE,
+        form=Form(client="str | Mapping[str, str]", service="str | dict[Word, str]"),
+        meaning="the right value as a Lean text, or the values by the names of the definitions",
+        identity=True,
+        needs=_ON_ANSWERS,
+    )
+    task: str | None = option(
+        None,
+        places=EVERYWHERE,
+        form=asked.words(*Kind, alias="Kind"),
+        meaning="the answer proves the statement, disproves it, or one of the two; or there is no answer",
+        flag=Flag(help="What answers have to do: prove, disprove or either; statement needs no answers."),
+        default="`prove`",
+        identity=True,
+    )
+    negates: bool | None = option(
+        None,
+        places=BATCH | LINE,
+        form=Form(client="bool | int", service="bool | Annotated[int, Field(strict=True, ge=1)]"),
+        meaning="the statement is one that `farm negate` wrote, and must state the negation of another",
+        identity=True,
+        needs=Needs.AUDIT | Needs.STATEMENT,
+    )
     fills: Fills | None = None
 
     @classmethod
@@ -102,7 +183,7 @@ class Task:
         given = {name: said[name] for name in TASK_FIELDS if said.get(name) is not None}
         found = cls(**{name: _READERS[name](name, value) for name, value in given.items()})
         if found.answers is False and (
-            rule := next((each for each in OF_ANSWERS[1:] if each in given), None)
+            rule := next((each for each in ("answer_must", "expected_answer") if each in given), None)
         ):
             raise TaskFault(
                 "answers", f"false forbids the answer of which {rule} speaks", "leave one of them out"
@@ -122,12 +203,12 @@ class Task:
 
     @property
     def kind(self) -> Kind:
-        """What the answer has to do."""
+        """The duty of the answer."""
         return Kind(self.task or Kind.PROVE)
 
     @property
     def excluded(self) -> str | None:
-        """The first field that asks of a proof what no other task can give, None if none does."""
+        """The first field whose demand only a proof of the statement can meet, None if the line has none."""
         names = () if self.kind is Kind.PROVE else AUDITED
         return next((name for name in names if getattr(self, name) is not None), None)
 
@@ -172,7 +253,7 @@ class Task:
         return documents.decoded(cls, asked)
 
 
-TASK_FIELDS = tuple(each.name for each in fields(Task) if each.name != "fills")
+TASK_FIELDS = tuple(each.name for each in asked.declared(Task))
 """The fields of a task, as lines and requests name them."""
 
 
@@ -256,11 +337,12 @@ def _forbid(field: str, value: object) -> tuple[str, ...] | None:
     return tuple(sorted(names)) or None
 
 
-#: The fields about answers, and all fields that need a statement.
-OF_ANSWERS = ("answers", "answer_must", "expected_answer")
-OF_STATEMENTS = (*OF_ANSWERS, "negates")
-#: The fields that only an audit of the compiled module can answer.
-AUDITED = (*OF_ANSWERS, "declarations", "permit_sorry", "forbid", "negates")
+def _needing(needs: Needs) -> tuple[str, ...]:
+    return tuple(each.name for each in asked.declared(Task) if needs in each.needs)
+
+
+#: The fields that need a statement, and those that only an audit of the compiled module can answer.
+OF_STATEMENTS, AUDITED = _needing(Needs.STATEMENT), _needing(Needs.AUDIT)
 
 _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "axioms": _axioms,

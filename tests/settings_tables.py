@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from farm.settings import ALL, VARIABLES, SettingReader, Variable
@@ -18,16 +18,19 @@ SCHEMA = ROOT / "helm" / "values.schema.json"
 UNITS = ROOT / "docker" / "systemd" / "farm.env"
 
 _HEAD = "| variable | meaning | default | read by |\n|---|---|---|---|\n"
-_TABLE = re.compile(r"\| variable \| meaning \|.*\n(\|.*\n)+")
 _LINK = re.compile(r"\[([^]]+)\]\([^)]*\)")
 
 
 def page(text: str, variables: Mapping[str, Variable] = VARIABLES) -> str:
     """Return the page with its table of settings; links that the table has stay on the same words."""
-    (found,) = _TABLE.finditer(text)
+    return with_table(text, _HEAD, [_row(name, each) for name, each in variables.items()])
+
+
+def with_table(text: str, head: str, rows: Sequence[str]) -> str:
+    """Return a page whose table with this head has these rows; links that it has stay on the same words."""
+    (found,) = re.finditer(re.escape(head) + r"(\|.*\n)+", text)
     linked = {_LINK.sub(r"\1", row): row for row in found[0].splitlines()}
-    rows = [_row(name, each) for name, each in variables.items()]
-    table = _HEAD + "".join(_with_links(row, linked) + "\n" for row in rows)
+    table = head + "".join(_with_links(row, linked) + "\n" for row in rows)
     return text[: found.start()] + table + text[found.end() :]
 
 
@@ -74,5 +77,7 @@ def units(text: str, variables: Mapping[str, Variable] = VARIABLES) -> str:
 WRITTEN: Mapping[Path, Callable[[str], str]] = {PAGE: page, SCHEMA: schema, UNITS: units}
 
 if __name__ == "__main__":
-    for path, written in WRITTEN.items():
+    from tests import asked_fields
+
+    for path, written in (WRITTEN | asked_fields.WRITTEN).items():
         path.write_text(written(path.read_text()))

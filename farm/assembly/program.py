@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from farm.asked import BATCH, RUN, Flag, either, option, words
 from farm.assembly import nemo
 from farm.assembly.above import CONTEXT, Above, above
 from farm.assembly.answer import Span
@@ -36,12 +37,46 @@ class AssemblyOptions:
     `final_answer_key`: None means the profile's own key, "" means no key.
     """
 
-    profile: str = "farm"
-    final_answer_key: str | None = None
-    extract_code_mode: str = "last"
-    restate_formal_statement: bool = True
-    strip_theorem_from_proof: bool = True
-    reassemble: bool = False
+    profile: str = option(
+        "farm",
+        places=RUN | BATCH,
+        form=words(*PROFILES, alias="Profile"),
+        absent="farm",
+        meaning="how answers become programs",
+        flag=Flag(help=f"How answers become programs: {either(list(PROFILES))}."),
+    )
+    final_answer_key: str | None = option(
+        None,
+        places=RUN,
+        meaning="the text behind which an answer begins",
+        flag=Flag(
+            help="The answer is the text after this key; '' turns it off. By default the profile's own.",
+        ),
+    )
+    extract_code_mode: str = option(
+        "last",
+        places=RUN,
+        meaning="which code block counts",
+        flag=Flag(help=f"Which code block counts: {either(MODES)}."),
+    )
+    restate_formal_statement: bool = option(
+        True,
+        places=RUN,
+        meaning="header and statement are put before the proof",
+        flag=Flag(help="Put the manifest's header and statement before the proof."),
+    )
+    strip_theorem_from_proof: bool = option(
+        True,
+        places=RUN,
+        meaning="the statement that an answer repeats is removed",
+        flag=Flag(help="Remove the statement that the answer repeats."),
+    )
+    reassemble: bool = option(
+        False,
+        places=RUN,
+        meaning="answers are assembled even where a line has a `predicted_proof` of its own",
+        flag=Flag(help="Assemble the answer even where a line brought a predicted_proof of its own."),
+    )
 
     def __post_init__(self) -> None:
         """Raise UsageError for an unknown profile or mode, and for nemo-2025-08 without a key."""

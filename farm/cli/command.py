@@ -31,6 +31,7 @@ from farm.cli import (
 )
 from farm.cli.help import CommandGroup
 from farm.errors import FarmError, RoleRefused
+from farm.exit_status import ExitStatus
 from farm.version import VERSION
 
 app = typer.Typer(
@@ -38,10 +39,7 @@ app = typer.Typer(
     cls=CommandGroup,
     help="Judge machine-written Lean 4 proofs: manifests in, honest verdicts out.",
     epilog="Example: farm submit results/*.jsonl\n\n"
-    "Exit status: 0 every line judged, 1 the farm failed, 2 bad usage or bad input, 3 some lines could not "
-    "be judged, 4 too much waits already, 5 some manifests could not be written (farm export writes the "
-    "stored verdicts), 6 lines that were proved are not any more (farm recheck), 7 an environment is not "
-    "what was recorded (farm environments verify), 130 interrupted.",
+    "Exit status: " + "; ".join(f"{each.value} {each.meaning}" for each in ExitStatus) + ".",
     no_args_is_help=True,
     # Tables of rich cut the names of options where a terminal has 80 columns; click's own help wraps.
     rich_markup_mode=None,
@@ -92,6 +90,6 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> 
         else:
             traceback.print_exc()
             typer.echo("farm: internal error; please report it with the lines above", err=True)
-        raise SystemExit(1) from error
+        raise SystemExit(ExitStatus.FARM_FAILED) from error
     finally:
         tracing.flush()

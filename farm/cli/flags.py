@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Option
 
-from farm.assembly.program import AssemblyOptions
-from farm.cli.options import AllParts, CpuSeconds, Native, PolicyActions, TierName, seconds_of
-from farm.errors import UsageError
+from farm import asked
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -20,25 +18,79 @@ if TYPE_CHECKING:
     from farm.runs.pick import Pick
     from farm.runs.recheck import Recheck
     from farm.store.queries import StoredRun
-    from farm.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsOf:
+    """Marks a command's parameter that receives the declared options of a value, by their names."""
+
+    kind: type[Any]
+
+    @property
+    def flags(self) -> list[inspect.Parameter]:
+        """The flags of the options that may be given to a run."""
+        return [_flag(each, each.flag) for each in asked.declared(self.kind) if each.flag is not None]
+
+    def value(self, given: dict[str, object]) -> dict[str, object]:
+        """Take the values of these flags out of the given ones; those that say nothing are left out."""
+        said = {}
+        for each in asked.declared(self.kind):
+            if each.flag is None:
+                continue
+            value = given.pop(each.name)
+            if value is not None and each.flag.reads is not None:
+                value = each.flag.reads(value)
+            if value is not None:
+                said[each.name] = value
+        return said
+
+
+def _flag(option: asked.Option, flag: asked.Flag) -> inspect.Parameter:
+    takes, usual = (option.type, option.unset) if flag.takes is None else (flag.takes, flag.usual)
+    shown = Option(*flag.names, help=flag.help, metavar=flag.metavar, show_default=usual is not None)
+    annotation = Annotated[takes, shown]  # type: ignore[valid-type] # a declaration's type is a value
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """A command's parameter that is a dataclass whose fields are flags."""
+
+    kind: type[Any]
+
+    @property
+    def flags(self) -> list[inspect.Parameter]:
+        return _flags(self.kind)
+
+    def value(self, given: dict[str, object]) -> object:
+        return self.kind(**{field.name: given.pop(field.name) for field in fields(self.kind)})
+
+
+def _group(hint: Any) -> OptionsOf | _Fields | None:
+    marks = [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, OptionsOf)]
+    if marks:
+        return marks[0]
+    return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that has a flag for every field of its parameters that are dataclasses."""
+    """Return a command that has a flag for every field of its parameters that are dataclasses.
+
+    A parameter marked with `OptionsOf` has the flags of declared options.
+    """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind) and isinstance(kind, type)}
+    groups = {name: group for name, hint in hints.items() if (group := _group(hint)) is not None}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
-            parameters += _flags(groups[name])
+            parameters += groups[name].flags
         else:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     def run(**given: object) -> None:
-        values = {
-            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            for name, kind in groups.items()
-        }
+        values = {name: group.value(given) for name, group in groups.items()}
         command(**given, **values)
 
     functools.update_wrapper(run, command, assigned=("__name__", "__doc__", "__module__"))
@@ -60,47 +112,6 @@ def _flags(kind: type[Any]) -> list[inspect.Parameter]:
         )
         for field in fields(kind)
     ]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AssemblyFlags:
-    """The options for assembling programs from answers."""
-
-    profile: Annotated[
-        str, Option(help="How answers become programs: farm, nemo-2025-11 or nemo-2025-08.")
-    ] = "farm"
-    final_answer_key: Annotated[
-        str | None,
-        Option(help="The answer is the text after this key; '' turns it off. By default the profile's own."),
-    ] = None
-    extract_code_mode: Annotated[str, Option(help="Which code block counts: last or first.")] = "last"
-    restate_formal_statement: Annotated[
-        bool, Option(help="Put the manifest's header and statement before the proof.")
-    ] = True
-    strip_theorem_from_proof: Annotated[
-        bool, Option(help="Remove the statement that the answer repeats.")
-    ] = True
-    reassemble: Annotated[
-        bool, Option(help="Assemble the answer even where a line brought a predicted_proof of its own.")
-    ] = False
-
-    def options(self) -> AssemblyOptions:
-        """Return the options of the assembly. Raises UsageError."""
-        return AssemblyOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LimitFlags:
-    """The environment of a check, and its limits."""
-
-    environment: Annotated[
-        str | None, Option(help="The Lean environment; a line's own takes precedence.")
-    ] = None
-    timeout: Annotated[
-        float, Option(help="Time limit of a check in seconds; a line's own takes precedence.")
-    ] = 30.0
-    cpu: CpuSeconds = None
-    memory_mib: Annotated[int | None, Option(help="Memory limit of a check in MiB.")] = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,147 +251,6 @@ class LineFlags:
             reason=tuple(self.reason or ()),
             status=tuple(self.status or ()),
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrustFlags:
-    """The assurance that *proved* must have."""
-
-    tier: TierName = "kernel"
-    native: Native = False
-    policy: PolicyActions = None
-    axiom: Annotated[
-        list[str] | None, Option(help="Allow an axiom besides Lean's own three. Repeatable.")
-    ] = None
-    require_statement: Annotated[
-        bool,
-        Option("--require-statement", help="Refuse manifests that have a line without formal_statement."),
-    ] = False
-    require_all_parts: AllParts = False
-    accept_advisories: Annotated[
-        bool,
-        Option("--accept-advisories", help="On the tier kernel, accept a Lean whose kernel has known holes."),
-    ] = False
-
-    def assurance(self) -> Assurance:
-        """Return the assurance. Raises UsageError."""
-        from farm.assembly.challenge import ALLOWED_AXIOMS
-        from farm.judging.assurance import Assurance
-        from farm.lean_text.policy.screen import Policy
-
-        return Assurance(
-            tier=self.tier,
-            native=self.native,
-            policy=Policy.parse(self.policy or ()),
-            axioms=(*ALLOWED_AXIOMS, *(self.axiom or ())),
-            requires_statement=self.require_statement,
-            requires_all_parts=self.require_all_parts,
-            accepts_advisories=self.accept_advisories,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskFlags:
-    """What is asked of proofs beyond the usual, unless a line says otherwise."""
-
-    task_kind: Annotated[
-        str | None,
-        Option(
-            "--task",
-            help="What answers have to do: prove, disprove or either; statement needs no answers.",
-            show_default=False,
-        ),
-    ] = None
-    disprove: Annotated[
-        bool, Option("--disprove", help="Answers have to prove that the statement is false.")
-    ] = False
-    answers: Annotated[
-        bool | None,
-        Option(
-            "--answers/--no-answers",
-            help="Demand, or forbid, values for definitions that statements leave open.",
-            show_default=False,
-        ),
-    ] = None
-    answer_must: Annotated[
-        str | None, Option(help="The form of such a value: numeral or numerals.", show_default=False)
-    ] = None
-    declarations: Annotated[
-        bool, Option("--declarations", help="List the declarations of every program, each with a verdict.")
-    ] = False
-    permit_sorry: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME",
-            help="A declaration that may contain a sorry, '*' for any: such a proof is partial. Repeatable.",
-        ),
-    ] = None
-    forbid: Annotated[
-        list[str] | None,
-        Option(help="Reject proofs that use this tactic or constant, such as simp. Repeatable."),
-    ] = None
-
-    def task(self) -> Task:
-        """Return the task. Raises UsageError."""
-        from farm.task import task_of
-
-        if self.disprove and self.task_kind not in (None, "disprove"):
-            raise UsageError(
-                f"--disprove and --task {self.task_kind} contradict each other; give one of them"
-            )
-        return task_of(
-            {
-                "task": "disprove" if self.disprove else self.task_kind,
-                "answers": self.answers,
-                "answer_must": self.answer_must,
-                "declarations": self.declarations or None,
-                "permit_sorry": self.permit_sorry or None,
-                "forbid": self.forbid,
-            }
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScheduleFlags:
-    """The schedule of a run: its class, deadline, and when to skip lines."""
-
-    priority: Annotated[
-        str,
-        Option("--priority", help="Priority class of the run: interactive, online or batch, in this order."),
-    ] = "batch"
-    deadline: Annotated[
-        str | None,
-        Option(
-            help="Cancel lines that have not started after this time, such as 90s, 30m or 2h.",
-            show_default=False,
-        ),
-    ] = None
-    stop_on_first_proof: Annotated[
-        bool,
-        Option("--stop-on-first-proof", help="Cancel the rest of a group (or name) once one is proved."),
-    ] = False
-    stop_at_error: Annotated[
-        bool,
-        Option(
-            "--stop-at-error", help="End Lean at the first error that decides: faster, with fewer messages."
-        ),
-    ] = False
-    goals: Annotated[
-        bool, Option("--goals", help="Store the goals at errors and sorries, for farm holes.")
-    ] = False
-    no_answer: Annotated[
-        str,
-        Option(
-            help="Lines whose generation is missing or null: error refuses the manifest, reject rejects them."
-        ),
-    ] = "error"
-    share: Annotated[bool, Option(help="Check equal programs once, also across runs.")] = True
-
-    def deadline_seconds(self) -> float | None:
-        """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
-        if self.deadline is None:
-            return None
-        return seconds_of("--deadline", self.deadline)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

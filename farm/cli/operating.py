@@ -14,6 +14,7 @@ from farm.cli.help import CommandGroup
 from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
+from farm.exit_status import ExitStatus
 from farm.settings import Settings
 
 
@@ -102,4 +103,4 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json(parts=[asdict(finding) for finding in findings])
     if not all(finding.ok for finding in findings):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.FARM_FAILED)

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Argument, Option
-
-from farm.errors import UsageError
-
-#: Exit status when some lines could not be judged.
-SOME_UNJUDGED = 3
-
-#: Exit status of a recheck when lines that were proved are not any more.
-SOME_LOST = 6
 
 #: The version of the output of `--json`; a field may be added under the same version, never changed or
 #: removed.
@@ -62,14 +53,6 @@ Wait = Annotated[bool, Option(help="Wait for the verdicts.")]
 Export = Annotated[bool, Option(help="Write the verdicts into the manifests at the end.")]
 Output = Annotated[Path | None, Option("-o", "--output", help="Write to this file instead of the manifest.")]
 Force = Annotated[bool, Option("--force", help="Replace the output if it is there already.")]
-
-
-def seconds_of(flag: str, words: str) -> float:
-    """Return the seconds of a duration such as 90s, 30m or 2h. Raises UsageError."""
-    found = re.fullmatch(r"(\d{1,7}(?:\.\d{1,3})?)([smhd]?)", words, flags=re.ASCII)
-    if found is None or not float(found[1]):
-        raise UsageError(f"{flag} {words}: give a time such as 90s, 30m, 2h or 1d")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 def print_json(**facts: object) -> None:

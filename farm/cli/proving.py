@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.errors import UsageError
+from farm.exit_status import ExitStatus
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def prove(file: LeanFile, environment: Environment = None, seconds: Seconds = 10
     with Farm() as farm, farm.session(program, environment=environment) as session:
         typer.echo(f"{len(session.roots)} open place(s); type help for the commands")
         if not _Dialogue(session, seconds).run():
-            raise typer.Exit(SOME_UNJUDGED)
+            raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 class _Dialogue:

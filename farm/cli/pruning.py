@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from farm.cli.options import AsJson, print_json, seconds_of
+from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
+from farm.limits import seconds_of
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typer import Option
 
 from farm.cli import runs
 from farm.cli.flags import RecheckFlags, spread
-from farm.cli.options import SOME_LOST, SOME_UNJUDGED, AsJson, SomeRun, Wait, print_json
+from farm.cli.options import AsJson, SomeRun, Wait, print_json
 from farm.connections import Connections
+from farm.exit_status import ExitStatus
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _say_stored(site: Connections, now: StoredRun, before: StoredRun, submitted:
 
 
 def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as_json: bool) -> None:
-    """Print the changes; exits with `SOME_LOST` or `SOME_UNJUDGED` if a line was lost or not judged."""
+    """Print the changes; exits with LOST or UNJUDGED if a line was lost or not judged."""
     from farm.cli import terminal
     from farm.reports.changes import Changes
     from farm.store.rechecks import turned
@@ -118,9 +119,9 @@ def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as
             terminal.print_changes(now, found, changes, finding, most=most)
             _print_next(before, now, changes)
     if changes.lost:
-        raise typer.Exit(SOME_LOST)
+        raise typer.Exit(ExitStatus.LOST)
     if changes.unjudged:
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 def _changed(lines: Iterator[Turned], changes: Changes) -> Iterator[tuple[Change, Turned]]:

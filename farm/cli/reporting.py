@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
+from farm.exit_status import ExitStatus
 from farm.files import write_whole
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
@@ -89,7 +90,7 @@ def report(
 
         print_report(found)
     if found.total.unknown.judge_error:
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 def require_form(form: str | None, table: str | None, *, as_json: bool) -> None:

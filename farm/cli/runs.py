@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from farm.cli.options import SOME_UNJUDGED, print_json
+from farm.cli.options import print_json
 from farm.connections import Connections
 from farm.errors import CutOff, FarmError, NotExported, ServerDown
+from farm.exit_status import ExitStatus
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _telling(words: str) -> Iterator[None]:
         if not is_interrupt(error):
             raise
         terminal.say(words)
-        raise typer.Exit(130) from None
+        raise typer.Exit(ExitStatus.INTERRUPTED) from None
 
 
 def is_interrupt(error: BaseException | None) -> bool:
@@ -140,7 +141,7 @@ def conclude(connections: Connections, run: StoredRun, *, exports: bool, as_json
 
 
 def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
-    """Print the verdicts of a run; exits with `SOME_UNJUDGED` if the farm failed on some lines."""
+    """Print the verdicts of a run; exits with UNJUDGED if the farm failed on some lines."""
     from farm.cli import terminal
     from farm.runs.summary import Summary
 
@@ -153,13 +154,13 @@ def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
 
 
 def require_judged(run: StoredRun, tally: Tally) -> None:
-    """Exit with `SOME_UNJUDGED`, and print how to see the reasons, if lines of a run could not be judged."""
+    """Exit with UNJUDGED, and print how to see the reasons, if lines of a run could not be judged."""
     from farm.cli import terminal
 
     if tally.unjudged:
         lines = terminal.count(tally.unjudged, "line")
         terminal.say(f"{lines} could not be judged; see why: farm show {run.id} --verdict judge_error")
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 def facts(run: StoredRun, summary: Summary) -> dict[str, object]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
+from farm.asked import made
+from farm.assembly.program import AssemblyOptions
 from farm.cli import runs
-from farm.cli.flags import AssemblyFlags, LimitFlags, ScheduleFlags, TaskFlags, TrustFlags, spread
+from farm.cli.flags import OptionsOf, spread
 from farm.cli.options import AsJson, Export, Force, Output, Wait, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
+from farm.judging.submit_options import SubmitOptions
+from farm.task import Kind
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
-    from farm.judging.submit_options import SubmitOptions
     from farm.runs.submit import Submitted
     from farm.settings import Settings
     from farm.store.queries import StoredRun
@@ -26,6 +29,8 @@ Manifests = Annotated[list[str], Argument(help="Manifests or globs: .jsonl, .jso
 NewRun = Annotated[
     bool, Option("--new-run", help="Create another run even if the same manifests were submitted before.")
 ]
+
+Disprove = Annotated[bool, Option("--disprove", help="Answers have to prove that the statement is false.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,11 +43,8 @@ def add_to(app: typer.Typer) -> None:
 
 def submit(
     manifests: Manifests,
-    assembly: AssemblyFlags,
-    limits: LimitFlags,
-    trust: TrustFlags,
-    task: TaskFlags,
-    schedule: ScheduleFlags,
+    said: Annotated[dict[str, Any], OptionsOf(SubmitOptions)],
+    disprove: Disprove = False,
     new_run: NewRun = False,
     wait: Wait = True,
     export: Export = True,
@@ -55,7 +57,7 @@ def submit(
     from farm.manifest.entries import expand
 
     connections = Connections.here()
-    options = _options(connections.settings, assembly, limits, trust, task, schedule)
+    options = _options(connections.settings, said, disprove=disprove)
     paths = expand(manifests)
     if wait and export:
         runs.require_exportable(paths)
@@ -73,33 +75,11 @@ def submit(
         runs.conclude(connections, run, exports=export, as_json=as_json)
 
 
-def _options(
-    usual: Settings,
-    assembly: AssemblyFlags,
-    limits: LimitFlags,
-    trust: TrustFlags,
-    task: TaskFlags,
-    schedule: ScheduleFlags,
-) -> SubmitOptions:
-    from farm.judging.states import Priority
-    from farm.judging.submit_options import SubmitOptions
-
-    return SubmitOptions(
-        assembly=assembly.options(),
-        environment=limits.environment or usual.environment,
-        wall_seconds=limits.timeout,
-        cpu_seconds=limits.cpu,
-        memory_mib=usual.memory_mib if limits.memory_mib is None else limits.memory_mib,
-        assurance=trust.assurance(),
-        task=task.task(),
-        priority=Priority.named(schedule.priority),
-        deadline_seconds=schedule.deadline_seconds(),
-        stop_on_first_proof=schedule.stop_on_first_proof,
-        stop_at_error=schedule.stop_at_error,
-        goals=schedule.goals,
-        share=schedule.share,
-        no_answer=schedule.no_answer,
-    )
+def _options(usual: Settings, said: Mapping[str, Any], *, disprove: bool) -> SubmitOptions:
+    if disprove and said.get("task", Kind.DISPROVE) != Kind.DISPROVE:
+        raise UsageError(f"--disprove and --task {said['task']} contradict each other; give one of them")
+    given = {"environment": usual.environment, "memory_mib": usual.memory_mib, **said}
+    return SubmitOptions.of(given | ({"task": Kind.DISPROVE} if disprove else {}))
 
 
 def _load(
@@ -144,7 +124,10 @@ def _say_stored(connections: Connections, submitted: Submitted) -> StoredRun:
 
 
 def assemble(
-    manifests: Manifests, assembly: AssemblyFlags, output: Output = None, force: Force = False
+    manifests: Manifests,
+    said: Annotated[dict[str, Any], OptionsOf(AssemblyOptions)],
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Write the lines of manifests with `predicted_proof` set, without checking them."""
     from farm.cli import terminal
@@ -152,7 +135,7 @@ def assemble(
     from farm.manifest.outputs import require_free
     from farm.runs.export import assemble_to
 
-    options = assembly.options()
+    options = made(AssemblyOptions, said)
     paths = expand(manifests)
     if output is not None and len(paths) > 1:
         raise UsageError(f"-o names one file, but there are {len(paths)} manifests; assemble them one by one")

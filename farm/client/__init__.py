@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from farm.client.asked_fields import Options, Priority, Profile, Tier, Weaker
 from farm.client.asynchronous import AsyncClient
 from farm.client.errors import (
     ClientError,
@@ -28,7 +29,7 @@ from farm.client.errors import (
     Unauthorized,
     Unreachable,
 )
-from farm.client.requests import Fields, Item, Options, Priority, Profile, Tier, Weaker
+from farm.client.requests import Fields, Item
 from farm.client.results import (
     Answer,
     Batch,

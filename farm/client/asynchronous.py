@@ -13,11 +13,12 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from farm.client import exchange, requests
+from farm.client.asked_fields import Options
 from farm.client.caller import DEADLINE_SECONDS, FAILURES, placed, wire
 from farm.client.calls import AsyncCalls
 from farm.client.errors import ClientError, TooLarge
 from farm.client.exchange import Call, Following, Pause, Steps
-from farm.client.requests import Item, Options, Request, Sent
+from farm.client.requests import Item, Request, Sent
 from farm.client.results import Result
 from farm.client.retry import HttpReply, Lost
 from farm.client.tasks import merged

@@ -8,48 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Literal, TypedDict
 from urllib.parse import quote
 
-Tier = Literal["kernel", "audit", "lean"]
-Profile = Literal["farm", "nemo-2025-11", "nemo-2025-08"]
-Priority = Literal["interactive", "online", "batch"]
-Weaker = Literal[
-    "audit", "lean", "unchecked", "sorry", "answer", "native", "forgeable", "unrebuilt", "partial", "disproof"
-]
-Kind = Literal["prove", "disprove", "either", "statement"]
+from farm.client.asked_fields import LineFields, Options
 
 
-class AnswerForm(TypedDict, total=False):
-    """The form that an answer must have: numbers, and no use of the constants in `without`."""
-
-    form: Literal["numeral", "numerals"]
-    without: Sequence[str]
-
-
-class TaskFields(TypedDict, total=False):
-    """What a proof has to show beyond the usual: it may rest on `axioms` and no others.
-
-    `answers` demands or forbids values for the definitions that the statement leaves open.
-    `answer_must` is their form, and `expected_answer` their value as a Lean text, or the values by name.
-    With `declarations` the result lists the program's declarations. Those in `permit_sorry`, all for true,
-    may contain a sorry: such a proof is *partial*. It must not use the tactics and constants of `forbid`.
-    With the task ``disprove`` the answer is to prove the statement's negation, with ``either`` one of the
-    two. With ``statement`` there is no answer: the statement alone is examined.
-    """
-
-    axioms: Sequence[str]
-    declarations: bool
-    permit_sorry: bool | Sequence[str]
-    answers: bool
-    answer_must: Literal["numeral", "numerals"] | AnswerForm
-    expected_answer: str | Mapping[str, str]
-    task: Kind
-    forbid: Sequence[str]
-    negates: bool | int
-
-
-class Fields(TaskFields, total=False):
+class Fields(LineFields, total=False):
     """The fields of an item: one of `program`, `proof` and `generation`, and the statement to prove.
 
     With `hole` the answer is to fill an open place of a program (`farm.client.Hole`).
@@ -64,8 +28,6 @@ class Fields(TaskFields, total=False):
     context: str
     name: str
     group: str
-    environment: str
-    timeout: float
     key: str
 
 
@@ -75,36 +37,6 @@ Item = str | Fields | Mapping[str, object]
 #: The largest batch that the service takes.
 MOST_ITEMS = 4096
 _MOST_BYTES = 4 << 20  # far below the limits of services and proxies, and large enough to amortize a request
-
-
-class Options(TaskFields, total=False):
-    """The options of a call's checks; an absent option has the service's default.
-
-    `timeout` and `cpu` are seconds for each item. `accept` names weaker proofs that are worth 1.0 too:
-    ``audit``, ``lean``, ``unchecked``, ``sorry``, ``answer``, ``native``, ``forgeable``,
-    ``unrebuilt``, and ``disproof``
-    where the task allows either; with ``partial`` a partial proof is worth the share of its parts that are
-    proved. With `goals` results have the goals at errors and sorries, with `feedback` a prompt to correct the
-    answer; with `stop_at_error` Lean is ended at the first error. With `require_all_parts` a proof must prove
-    every theorem that its statement leaves open. `batch_name` is the name of the batch on the page.
-    """
-
-    environment: str
-    timeout: float
-    cpu: float
-    memory_mib: int
-    tier: Tier
-    native: bool
-    require_all_parts: bool
-    profile: Profile
-    priority: Priority
-    share: bool
-    stop_on_first_proof: bool
-    goals: bool
-    stop_at_error: bool
-    feedback: bool
-    accept: Sequence[Weaker]
-    batch_name: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from farm.asked import BATCH, RUN, WHETHER, Flag, Needs, option, words
 from farm.assembly.challenge import ALLOWED_AXIOMS
 from farm.errors import UsageError
 from farm.judging.tiers import Tier
@@ -31,13 +32,87 @@ class Assurance:
     sets; `rules` adds those of the tier.
     """
 
-    tier: str = Tier.KERNEL
-    native: bool = False
-    policy: Policy = field(default_factory=Policy)
-    axioms: Sequence[str] = ALLOWED_AXIOMS
-    requires_statement: bool = False
-    requires_all_parts: bool = False
-    accepts_advisories: bool = False
+    tier: str = option(
+        Tier.KERNEL,
+        places=RUN | BATCH,
+        form=words(*Tier, alias="Tier"),
+        absent="kernel",
+        meaning="how much a verdict trusts",
+        flag=Flag(
+            help="What *proved* trusts: the kernel only, audit (Lean's kernel calls), or lean (all of Lean).",
+        ),
+        identity=True,
+    )
+    native: bool = option(
+        False,
+        places=RUN | BATCH,
+        form=WHETHER,
+        absent=False,
+        meaning="a proof may rest on the compiler",
+        flag=Flag(
+            names=("--native",),
+            help="Allow proofs that trust the compiler, such as those by native_decide.",
+        ),
+        identity=True,
+    )
+    policy: Policy = option(
+        Policy(),
+        places=RUN,
+        meaning="actions of the rules about texts",
+        flag=Flag(
+            takes=list[str] | None,
+            reads=Policy.parse,
+            metavar="RULE=ACTION",
+            help="Action of a policy rule: report, off, or (tier lean only) reject. Repeatable.",
+        ),
+        identity=True,
+    )
+    axioms: Sequence[str] = option(
+        ALLOWED_AXIOMS,
+        name="axiom",
+        places=RUN,
+        meaning="axioms that a proof may rest on besides Lean's own three",
+        flag=Flag(
+            takes=list[str] | None,
+            reads=lambda names: (*ALLOWED_AXIOMS, *names),
+            help="Allow an axiom besides Lean's own three. Repeatable.",
+        ),
+        identity=True,
+    )
+    requires_statement: bool = option(
+        False,
+        name="require_statement",
+        places=RUN,
+        meaning="a line without a statement is refused",
+        flag=Flag(
+            names=("--require-statement",),
+            help="Refuse manifests that have a line without formal_statement.",
+        ),
+    )
+    requires_all_parts: bool = option(
+        False,
+        name="require_all_parts",
+        places=RUN | BATCH,
+        form=WHETHER,
+        absent=False,
+        meaning="a proof has to prove every theorem that the statement leaves open",
+        flag=Flag(
+            names=("--require-all-parts",),
+            help="Demand proofs of all theorems that a statement leaves open.",
+        ),
+        identity=True,
+        needs=Needs.AUDIT,
+    )
+    accepts_advisories: bool = option(
+        False,
+        name="accept_advisories",
+        places=RUN,
+        meaning="on the tier kernel, a Lean with known kernel bugs is accepted",
+        flag=Flag(
+            names=("--accept-advisories",),
+            help="On the tier kernel, accept a Lean whose kernel has known holes.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an unknown tier, a contradiction between options, or impossible axioms."""

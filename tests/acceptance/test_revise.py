@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from farm.exit_status import ExitStatus
 from tests.commands import ENDLESS, PROVED, WRONG, Command, entry, lines, verdicts, write
 from tests.farms import CORE, Quiet, a_worker, finished, wait_for_run
 from tests.processes import eventually, family
@@ -233,7 +234,7 @@ class TestBadOptions:
 
     def test_a_full_queue_is_said_to_be_full(self, quiet: Quiet, long: Path) -> None:
         said = quiet.farm.having(FARM_QUEUE_LIMIT="3")("submit", long)
-        assert said.returncode == 4
+        assert said.returncode == ExitStatus.TRY_AGAIN
         assert "more than 3 checks would wait" in said.stderr
         assert quiet.rows() == {}
 

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, text
 
 from farm.assembly.program import AssemblyOptions
 from farm.errors import FarmError, QueueFull
+from farm.exit_status import ExitStatus
 from farm.judging.assurance import Assurance
 from farm.judging.states import Priority
 from farm.judging.submit_options import SubmitOptions
@@ -644,7 +645,7 @@ def test_a_queue_that_is_full_takes_no_run_and_says_so(
     path = write(tmp_path / "a.jsonl", *entries)
     with pytest.raises(QueueFull, match="more than 4 checks would wait") as refused:
         submitted(store, path, queue_limit=4)
-    assert refused.value.exit_status == 4
+    assert refused.value.exit_status == ExitStatus.TRY_AGAIN
     assert queries.runs() == []
     submitted(store, path, queue_limit=5)
     assert len(queries.runs()) == 1

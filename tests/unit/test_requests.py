@@ -12,7 +12,8 @@ from pydantic import BaseModel, ValidationError
 from farm.judging.states import Priority
 from farm.judging.submit_options import SubmitOptions
 from farm.limits import LONGEST_TIMEOUT
-from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item, Weaker
+from farm.service.asked_fields import Weaker
+from farm.service.requests import MOST_ITEMS, Batch, Cancellation, Item
 from farm.service.spelling import words_of
 from farm.task import TASK_FIELDS
 from tests.counted import calls
@@ -230,7 +231,7 @@ def test_a_context_makes_another_item_and_none_leaves_it_what_it_was() -> None:
     assert plain.sha256(plain.items[0]) != below.sha256(below.items[0])
     said = plain.items[0].model_dump(exclude={"key", "context", "negate", "hole", *TASK_FIELDS})
     new = {"items", "wait_seconds", "deadline_seconds", "require_all_parts", "feedback", "stop_at_error"}
-    new |= {*TASK_FIELDS}
+    new |= {"batch_name", *TASK_FIELDS}
     options = plain.model_dump(exclude=new) | {"accept": []}
     asked = json.dumps([said, options], sort_keys=True).encode()
     assert plain.sha256(plain.items[0]) == hashlib.sha256(asked).digest()

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from farm.client.results import Result
 from farm.errors import OverLimit, QueueFull, ServerDown
 from farm.log import logger
-from farm.service import requests
+from farm.service import exact, requests
 from farm.service.dependencies import Submission, wait
 from farm.service.dropins.lean_outcome import LeanOutcome, read, refused
 from farm.service.json_body import aside
@@ -27,12 +27,12 @@ _T = TypeVar("_T")
 _log = logger(__name__)
 
 
-class DropinChallenge(requests.Exact):
+class DropinChallenge(exact.Exact):
     """The statement that a program must prove, with a header or a context before it."""
 
-    header: requests.Text = ""
-    context: requests.Text = ""
-    formal_statement: requests.Text
+    header: exact.Text = ""
+    context: exact.Text = ""
+    formal_statement: exact.Text
 
     @field_validator("formal_statement")
     @classmethod
@@ -52,7 +52,7 @@ class DropinChallenge(requests.Exact):
 Ignored = Annotated[Any, Field(description="Sent by clients of the other checker; changes nothing here.")]
 
 
-class DropinFields(requests.Exact):
+class DropinFields(exact.Exact):
     """The fields that every drop-in adds to a request: the `challenge`, or its fields one by one.
 
     An unknown field is refused: it may be a misspelt `challenge`, and the client would believe that its
@@ -61,9 +61,9 @@ class DropinFields(requests.Exact):
 
     challenge: DropinChallenge | None = None
     # `_gather` moves these into the challenge; they are fields for the schema only.
-    header: requests.Text | None = None
-    context: requests.Text | None = None
-    formal_statement: requests.Text | None = None
+    header: exact.Text | None = None
+    context: exact.Text | None = None
+    formal_statement: exact.Text | None = None
 
     @model_validator(mode="before")
     @classmethod

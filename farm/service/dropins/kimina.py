@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from farm.service import requests
+from farm.service import exact, requests
 from farm.service.dependencies import Submission, TheSubmission
 from farm.service.dropins.checking import (
     DropinChallenge,
@@ -53,7 +53,7 @@ class Snippet(DropinFields):
     """A program of a batch."""
 
     id: _Name = ""
-    code: requests.Text
+    code: exact.Text
 
     @property
     def program(self) -> str:
@@ -65,8 +65,8 @@ class OlderCode(DropinFields):
     """The same in the older form, whose program is the `proof`, or else the `code`."""
 
     custom_id: _Name = ""
-    proof: requests.Text | None = None
-    code: requests.Text | None = None
+    proof: exact.Text | None = None
+    code: exact.Text | None = None
 
     @model_validator(mode="after")
     def _has_a_program(self) -> OlderCode:
@@ -87,8 +87,8 @@ class KiminaPrograms(DropinFields):
     """
 
     snippets: _Snippets
-    timeout: requests.BodyTimeout = 30.0
-    environment: requests.Word | None = None
+    timeout: exact.BodyTimeout = 30.0
+    environment: exact.Word | None = None
     debug: Ignored = None
     reuse: Ignored = None
     infotree: Ignored = None
@@ -98,8 +98,8 @@ class Verification(DropinFields):
     """The same in the older form."""
 
     codes: _Snippets
-    timeout: requests.BodyTimeout = 300.0
-    environment: requests.Word | None = None
+    timeout: exact.BodyTimeout = 300.0
+    environment: exact.Word | None = None
     infotree_type: Ignored = None
     disable_cache: Ignored = None
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
-from farm.service import requests
+from farm.service import exact
 from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import DropinFields, Ignored, outcomes
 from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, bounded
@@ -33,11 +33,11 @@ _COMPLETED = frozenset({OutcomeKind.SUCCESS, OutcomeKind.SORRY})
 class SandboxExecution(DropinFields):
     """A request to the sandbox."""
 
-    generated_code: requests.Text
+    generated_code: exact.Text
     language: str = "ipython"
-    timeout: requests.BodyTimeout = 30.0
+    timeout: exact.BodyTimeout = 30.0
     max_output_characters: Annotated[int, Field(strict=True, ge=0)] = 1000
-    environment: requests.Word | None = None
+    environment: exact.Word | None = None
     std_input: Ignored = None
     traceback_verbosity: Ignored = None
     session_id: Ignored = None

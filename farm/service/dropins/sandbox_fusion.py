@@ -13,7 +13,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from farm.errors import FarmError, UsageError
-from farm.service import requests
+from farm.service import exact
 from farm.service.dependencies import TheSubmission
 from farm.service.dropins.checking import DropinFields, Ignored, outcomes
 from farm.service.dropins.lean_outcome import LeanOutcome, OutcomeKind, printed
@@ -30,12 +30,12 @@ _FILE = "main.lean"
 class SandboxRun(DropinFields):
     """A program to run; nothing is compiled separately, so `run_timeout` is the check's timeout."""
 
-    code: requests.Text
+    code: exact.Text
     language: str
-    compile_timeout: requests.BodyTimeout = 10.0
-    run_timeout: requests.BodyTimeout = 10.0
+    compile_timeout: exact.BodyTimeout = 10.0
+    run_timeout: exact.BodyTimeout = 10.0
     files: dict[str, object] = Field(default_factory=dict)
-    environment: requests.Word | None = None
+    environment: exact.Word | None = None
     stdin: Ignored = None
     fetch_files: Ignored = None
     memory_limit_MB: Ignored = None  # noqa: N815 - the clients' name

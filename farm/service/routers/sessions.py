@@ -16,7 +16,7 @@ from farm.client.results import Result
 from farm.client.states import Step
 from farm.errors import FarmError
 from farm.runs.stepping import program_of
-from farm.service import event_stream, requests
+from farm.service import event_stream, exact, requests
 from farm.service.dependencies import Reader, Submitter, TheBackend, wait
 from farm.service.json_body import Json, Route
 from farm.service.refusals import BAD_BODY, REFUSALS
@@ -25,23 +25,23 @@ from farm.sessions.front import StepOptions
 
 router = APIRouter(route_class=Route, responses=REFUSALS | BAD_BODY)
 
-Tactics = Annotated[list[requests.Text], Field(min_length=1, max_length=wire.MOST_TACTICS)]
+Tactics = Annotated[list[exact.Text], Field(min_length=1, max_length=wire.MOST_TACTICS)]
 
 
-class Opening(requests.Exact):
+class Opening(exact.Exact):
     """What a session is opened on: a `formal_statement`, or a `program` whose sorries are the open places.
 
     With the `task` disprove the session is on the statement's negation. `negates` comes from lines of
     `farm negate`.
     """
 
-    program: requests.Text = ""
-    header: requests.Text = ""
-    context: requests.Text = ""
-    formal_statement: requests.Text = ""
+    program: exact.Text = ""
+    header: exact.Text = ""
+    context: exact.Text = ""
+    formal_statement: exact.Text = ""
     task: Literal["prove", "disprove"] = "prove"
     negates: bool = False
-    environment: requests.Word | None = None
+    environment: exact.Word | None = None
 
     @model_validator(mode="after")
     def _is_possible(self) -> Opening:
@@ -49,20 +49,20 @@ class Opening(requests.Exact):
         return self
 
 
-class Attempt(requests.Exact):
+class Attempt(exact.Exact):
     """Tactics to try on a state."""
 
-    state: requests.Word
+    state: exact.Word
     tactics: Tactics
 
 
-class Steps(requests.Exact):
+class Steps(exact.Exact):
     """Tactics to try on one state, or on several; `seconds` and `heartbeats` limit each tactic.
 
     With `first_success` each list ends with its first tactic that does not fail.
     """
 
-    state: requests.Word | None = None
+    state: exact.Word | None = None
     tactics: Tactics | None = None
     steps: Annotated[list[Attempt], Field(default_factory=list, max_length=wire.MOST_LISTS)]
     seconds: Annotated[float, Field(gt=0, le=wire.MOST_SECONDS, allow_inf_nan=False)] = wire.USUAL_SECONDS
@@ -89,11 +89,11 @@ class Steps(requests.Exact):
         return [(each.state, each.tactics) for each in self.steps]
 
 
-class Proving(requests.Exact):
+class Proving(exact.Exact):
     """The states whose text is to be checked and sealed, one for each root, and the limits of that check."""
 
-    states: Annotated[list[requests.Word], Field(min_length=1, max_length=1000)]
-    timeout: requests.BodyTimeout = 60.0
+    states: Annotated[list[exact.Word], Field(min_length=1, max_length=1000)]
+    timeout: exact.BodyTimeout = 60.0
     wait_seconds: requests.Wait = 120.0
 
 

@@ -15,6 +15,7 @@ from typer import Argument, Option
 from farm.cli.options import AsJson, print_json
 from farm.documents import decoded
 from farm.errors import FarmError, UsageError
+from farm.exit_status import ExitStatus
 from farm.judging.audit import Audit
 from farm_workers.audit import command
 from farm_workers.cli.library import STANDARD, Comparison, Library, LibraryAsked, known, write
@@ -120,7 +121,7 @@ def _module(modules: list[str], challenge: Path | None, target: str | None, *, a
     else:
         _print(decoded(Audit, facts))
     if not facts["accepted"]:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
 
 
 def _asked(
@@ -172,7 +173,7 @@ def _library(asked: LibraryAsked, baseline: Path | None, *, writes: bool, as_jso
     else:
         _print_library(found)
     if found.differences:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
 
 
 def _print_library(found: Comparison) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import FarmError
+from farm.exit_status import ExitStatus
 from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
@@ -56,7 +57,7 @@ def bundle(
         terminal.say(f"Wrote {folder}: read its README.md")
     if problem:
         terminal.say(f"The module is not in it: {problem}")
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 def _module(proof: Bundle, folder: Path) -> tuple[SealedModule | None, str]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.errors import UsageError
+from farm.exit_status import ExitStatus
 from farm_workers.cli.outputs import limits_of, print_rows, require_output, write_lines
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from farm_workers.machine.claims import Judged, Problem, Result, Verifying
     from farm_workers.machine.opening import Machine
 
-#: Exit status when a claim is not proved.
-NOT_PROVED = 4
 #: The most rows of the table; `--json` has all.
 _MOST = 60
 
@@ -84,9 +83,9 @@ def verify_repo(
     else:
         _print(judged, counts, output)
     if counts[Result.UNJUDGED]:
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
     if sum(counts.values()) > counts[Result.PROVED] + counts[Result.MISSING]:
-        raise typer.Exit(NOT_PROVED)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
 
 
 def _audited(machine: Machine, name: str) -> LeanEnvironment:

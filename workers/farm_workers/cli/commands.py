@@ -18,7 +18,6 @@ from typer import Argument, Option
 from farm.assembly.challenge import Challenge
 from farm.assembly.declaration import read_target
 from farm.cli.options import (
-    SOME_UNJUDGED,
     AllParts,
     AsJson,
     CpuSeconds,
@@ -30,6 +29,7 @@ from farm.cli.options import (
 from farm.connections import Connections
 from farm.documents import encoded
 from farm.errors import UsageError
+from farm.exit_status import ExitStatus
 from farm.files import write_whole
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
@@ -70,9 +70,6 @@ SealedFile = Annotated[
     ),
 ]
 RequireStatement = Annotated[bool, Option("--require-statement", help="Refuse to check without a challenge.")]
-
-#: Exit status of `farm check` when the program is not proved; 1 is for a failure of the farm.
-NOT_PROVED = 4
 
 
 def add_to(app: typer.Typer) -> None:
@@ -261,7 +258,9 @@ def check_file(
     verdict = judge(report)
     _print(file, report, verdict, as_json=as_json)
     if verdict.outcome is not Outcome.PROVED:
-        raise typer.Exit(SOME_UNJUDGED if verdict.outcome is Outcome.JUDGE_ERROR else NOT_PROVED)
+        raise typer.Exit(
+            ExitStatus.UNJUDGED if verdict.outcome is Outcome.JUDGE_ERROR else ExitStatus.NOT_PROVED
+        )
     if sealed is not None:
         _write_sealed(sealed, kept)
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.cli.reporting import Format, TableName, print_formatted, require_form
 from farm.connections import Connections
+from farm.exit_status import ExitStatus
 from farm.settings import Settings
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
@@ -102,4 +103,4 @@ def _say_not_counted(found: Sequence[TacticFigures]) -> None:
         if not each.proofs and not each.not_counted:
             say(f"{each.run} has no proved line")
     if any(each.not_counted for each in found):
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)

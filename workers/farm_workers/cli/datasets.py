@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
+from farm.exit_status import ExitStatus
 from farm.kinds import Kind
 from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
 from farm_workers.cli.outputs import print_rows
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from farm_workers.machine.abridging import Wanted as Contexts
     from farm_workers.machine.statements import TriedStatement
 
-#: Exit status when some statements do not compile.
-SOME_WRONG = 4
 #: At most this many wrong statements are printed; `--json` has all.
 _MOST = 30
 
@@ -257,6 +256,6 @@ def _print(tried: Sequence[TriedStatement]) -> None:
 
 def _leave(tried: Sequence[TriedStatement]) -> None:
     if any(each.is_wrong for each in tried):
-        raise typer.Exit(SOME_WRONG)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
     if any(each.is_unjudged for each in tried):
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)

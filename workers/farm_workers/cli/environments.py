@@ -14,9 +14,10 @@ import typer
 from typer import Argument, Option
 
 from farm.cli.help import CommandGroup
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.connections import Connections
 from farm.errors import EnvironmentDiffers, FarmError, ServerDown, UsageError
+from farm.exit_status import ExitStatus
 from farm.kinds import Kind
 from farm.settings import Settings
 
@@ -56,8 +57,6 @@ Audit = Annotated[
 ]
 PrintOnly = Annotated[bool, Option("--print", help="Print the commands, and run nothing.")]
 
-#: The exit status when a probe is not proved, as that of `farm check`.
-_NOT_PROVED = 4
 #: With less free space (GiB) `add` warns before it fetches Mathlib.
 _GIB_OF_MATHLIB = 10
 
@@ -254,7 +253,7 @@ def fit(
     else:
         terminal.say("Nothing of this is kept: a description of your own counts only if it fits")
     if not known.way:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.FARM_FAILED)
 
 
 def _description(path: Path | None) -> Description | None:
@@ -312,9 +311,9 @@ def probe(
         for each in found.failed[MOST_NAMED:]:
             typer.echo(terminal.visible(each.words))
     if found.rejected:
-        raise typer.Exit(_NOT_PROVED)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
     if found.unjudged:
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 def verify(

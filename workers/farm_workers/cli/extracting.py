@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
+from farm.exit_status import ExitStatus
 from farm_workers.cli.contexts import Context, ContextTokens, contexts_wanted
 from farm_workers.cli.outputs import limits_of, print_rows, require_output
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from farm.settings import Settings
     from farm_workers.machine.extraction import Wanted
 
-#: Exit status when `--check` finds lines that are not proved again.
-SOME_UNPROVED = 4
 #: The reason of a theorem that stands below an error.
 BELOW_ERROR = "error above"
 #: The most rows of a table.
@@ -116,9 +115,9 @@ def extract(
     else:
         _print(facts, wanted)
     if facts["failed"] or facts["unjudged"]:
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
     if facts["unproved"] or facts["not_in_file"]:
-        raise typer.Exit(SOME_UNPROVED)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
 
 
 def _seconds(day: datetime | None) -> int | None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.errors import UsageError
+from farm.exit_status import ExitStatus
 from farm.judging.verdict import Outcome
 from farm_workers.cli.outputs import limits_of, print_rows, require_output, write_output
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from farm_workers.mending.lines import Given, Make, MendedLine
     from farm_workers.mending.trials import Mended, Trials
 
-#: Exit status where the text that comes out is not proved.
-NOT_PROVED = 4
 #: The endings of manifests' names.
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 #: The most changes that are printed, and the most characters of a text in one.
@@ -195,9 +194,9 @@ def _run(files: _Files, make: Make, budget: _Budget, *, as_json: bool, keeps_err
     else:
         _print(mended, facts)
     if Outcome.JUDGE_ERROR in (mended.before.outcome, mended.after.outcome):
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
     if not is_proved and not keeps_error:
-        raise typer.Exit(NOT_PROVED)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
 
 
 def _made(text: str, make: Make, budget: _Budget) -> tuple[Mended, dict[str, Any]]:
@@ -220,7 +219,7 @@ def _made(text: str, make: Make, budget: _Budget) -> tuple[Mended, dict[str, Any
             mended = make(trials, text)
         except NoOutline as error:
             say(f"The file was not judged: {error}")
-            raise typer.Exit(SOME_UNJUDGED) from error
+            raise typer.Exit(ExitStatus.UNJUDGED) from error
         return mended, _facts(mended, trials)
 
 
@@ -255,9 +254,9 @@ def _run_lines(files: _Files, make: Make, budget: _Budget, *, as_json: bool, of:
     else:
         _print_lines(found, files.output)
     if any(each.is_unjudged for each in found):
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
     if any(each.after is None or each.after.outcome is not Outcome.PROVED for each in found):
-        raise typer.Exit(NOT_PROVED)
+        raise typer.Exit(ExitStatus.NOT_PROVED)
 
 
 def _lines(manifest: Path, machine: Machine, environment: str | None, usual: str) -> list[Given]:

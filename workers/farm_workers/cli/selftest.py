@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from farm.cli.options import SOME_UNJUDGED, AsJson, print_json
+from farm.cli.options import AsJson, print_json
 from farm.errors import FarmError, UsageError
+from farm.exit_status import ExitStatus
 from farm.settings import Settings
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
@@ -129,7 +130,7 @@ def _ask_workers(environment: str, header: str, *, seconds: float, as_json: bool
         raise FarmError(f"the workers of {environment} judged wrong: {'; '.join(wrong)}; please report this")
     if unjudged:
         terminal.say(f"The farm could not judge known programs of {environment}: {'; '.join(unjudged)}")
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
     if not as_json:
         typer.echo(f"{environment}: the farm's workers judged {len(answers)} known programs correctly")
 
@@ -196,7 +197,7 @@ def _report(environment: Environment, found: list[TriedExploit], *, left: int, a
     if wrong:
         raise FarmError(f"{len(wrong)} of {len(found)} programs were judged wrong; please report this")
     if failed:
-        raise typer.Exit(SOME_UNJUDGED)
+        raise typer.Exit(ExitStatus.UNJUDGED)
 
 
 def _tell(found: list[TriedExploit], left: int) -> None:
