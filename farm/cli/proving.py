@@ -193,13 +193,16 @@ def search(
             task=Task(task=Kind.DISPROVE) if disprove else Task(),
         ):
             done.append(line)
+            if line.is_refused:
+                typer.echo(f"{manifest}, line {line.line}: not searched: {line.reason}", err=True)
             show(f"{len(done)} searched, {sum(each.is_proved for each in done)} proved")
     told = summary(target)
     if as_json:
         print_json(output=str(target), **told)
         return
     typer.echo(
-        f"{told['proved']} of {told['lines']} proved ({told['pass_rate']:.1%}); "
-        f"mean length {told['mean_tactics']:.1f} tactics, mean {told['mean_expansions']:.1f} expansions\n"
+        f"{told['proved']} of {told['lines']} proved ({told['pass_rate']:.1%}), "
+        f"{told['refused']} not searched; mean length {told['mean_tactics']:.1f} tactics, "
+        f"mean {told['mean_expansions']:.1f} expansions\n"
         f"Answers: {target}"
     )

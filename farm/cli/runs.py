@@ -212,7 +212,12 @@ def export(connections: Connections, run: StoredRun) -> list[Exported]:
 
 
 def require_exportable(paths: Iterable[Path]) -> None:
-    """Raise `ManifestError` if the final export could not write a manifest, before the run begins."""
+    """Raise `ManifestError` if the final export could not write a manifest; print which lose their links."""
+    from farm.cli import terminal
+    from farm.runs.export import parted
     from farm.runs.export import require_exportable as required
 
+    paths = list(paths)
     required(paths)
+    for words in parted(paths):
+        terminal.say(words)

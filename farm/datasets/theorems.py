@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -16,17 +17,26 @@ from farm.datasets.splits import Side
 class SourceFile:
     """A Lean file: its path below the folder that is extracted, its module's name, and its text.
 
-    The text has line feeds alone, as Lean reads it; places in it are bytes of its UTF-8.
+    The text has line feeds alone, as Lean reads it; places in it are bytes of its UTF-8. `returns` are the
+    places of those line feeds before which the file has a carriage return.
     """
 
     path: str
     module: str
     text: str
+    returns: Sequence[int] = ()
 
     @classmethod
     def of(cls, path: PurePosixPath, text: str) -> SourceFile:
         """Return the file of a path; its module has the names of the folders and of the file."""
-        return cls(path=str(path), module=module_of(str(path)), text=text.replace("\r\n", "\n"))
+        written = text.encode("utf-8", "surrogatepass")
+        found = (match.start() for match in re.finditer(b"\r\n", written))
+        return cls(
+            path=str(path),
+            module=module_of(str(path)),
+            text=text.replace("\r\n", "\n"),
+            returns=tuple(at - number for number, at in enumerate(found)),
+        )
 
     @cached_property
     def bytes(self) -> bytes:
@@ -43,6 +53,10 @@ class SourceFile:
     def part(self, start: int, end: int) -> str:
         """Return the text between two bytes."""
         return self.bytes[start:end].decode("utf-8", "replace")
+
+    def in_file(self, at: int) -> int:
+        """Return the place that a byte of the text has in the file itself."""
+        return at + bisect_left(self.returns, at)
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the line of a byte, from 1, and its column, from 0, in code points."""
@@ -182,8 +196,8 @@ def described(source: SourceFile, it: Theorem) -> dict[str, object]:
         "start_column": start_column,
         "end_line": end_line,
         "end_column": end_column,
-        "start_byte": it.start,
-        "end_byte": it.end,
+        "start_byte": source.in_file(it.start),
+        "end_byte": source.in_file(it.end),
         "signature": it.signature,
         "type": it.type,
         "doc": it.doc,
@@ -205,8 +219,14 @@ def described(source: SourceFile, it: Theorem) -> dict[str, object]:
         known["split"], known["level"] = it.side.split, it.side.level
     if it.steps is not None:
         known["goals"] = list(it.goals or ())
-        known["steps"] = [{"tactic": source.part(each.start, each.end), **asdict(each)} for each in it.steps]
+        known["steps"] = [_told(source, each) for each in it.steps]
     return known
+
+
+def _told(source: SourceFile, it: Step) -> dict[str, object]:
+    """Return a tactic with its text, and with its places in the file."""
+    places = {"start": source.in_file(it.start), "end": source.in_file(it.end)}
+    return {"tactic": source.part(it.start, it.end), **asdict(it), **places}
 
 
 def premises(it: Theorem) -> dict[str, list[str]]:

@@ -65,6 +65,20 @@ def _ways_out(run: StoredRun, which: str) -> str:
     )
 
 
+def parted(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield a message, with a remedy, for each manifest that an export takes away from its other names.
+
+    A replaced file is a new one, so hard links to the old one keep the old content.
+    """
+    for path in paths:
+        others = path.stat().st_nlink - 1
+        if others > 0:
+            yield (
+                f"{path} is one of {others + 1} names of a file (hard links); the export makes a new file of "
+                "this name, and the others keep the old one. Link them again afterwards, or add --no-export"
+            )
+
+
 def require_exportable(paths: Iterable[Path]) -> None:
     """Raise `ManifestError` when verdicts could not be written into one of these manifests now."""
     for path in paths:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from farm.errors import UsageError
 from farm.manifest.entry import Entry
 from farm.sessions.front import Source
 from farm.sessions.states import filled, proof_of
-from farm.task import Kind
+from farm.task import Kind, Task
 
 #: The answer that a statement gets while nothing of its proof is known.
 _UNKNOWN = "by\n  sorry\n"
@@ -33,16 +33,8 @@ def program_of(
         raise UsageError(f"a session on a {'program' if program else 'statement'} has no task {task}")
     if program:
         return program
-    entry = Entry(
-        path="session",
-        line=1,
-        name="",
-        header=header,
-        formal_statement=formal_statement,
-        generation=_UNKNOWN,
-        predicted_proof="",
-        context=context,
-    )
+    item = {"header": header, "context": context, "formal_statement": formal_statement}
+    entry = entry_of(item, "")
     assembled = partial(assemble, options=AssemblyOptions())
     if task == Kind.PROVE:
         return assembled(entry).text
@@ -50,6 +42,25 @@ def program_of(
         return tasked.program_of(entry, Kind.DISPROVE, assembled).text
     except tasked.NoTask as fault:
         raise UsageError(f"{fault.field}: {fault}; {fault.remedy}") from fault
+
+
+def entry_of(item: Mapping[str, Any], program: str) -> Entry:
+    """Return the line that a session is on before its first tactic: nothing of the proof is known.
+
+    That is the statement of the `item`, or the `program` where that has none.
+    """
+    statement = item.get("formal_statement") or ""
+    return Entry(
+        path="session",
+        line=1,
+        name="",
+        header=item.get("header", "") if statement else "",
+        formal_statement=statement,
+        generation=_UNKNOWN if statement else "",
+        predicted_proof="" if statement else program,
+        context=item.get("context", "") if statement else "",
+        task=Task.of({name: item.get(name) for name in ("task", "negates")}) if statement else Task(),
+    )
 
 
 def item_of(source: Source, states: Sequence[State]) -> dict[str, Any]:

@@ -152,6 +152,12 @@ def unserved_words(queries: Queries, run_id: str, *, seconds: float) -> str:
         f"cancel the run (farm cancel {run_id}) and submit with --tier {each.had[0]}"
         for each in queries.untiered(run_id)
     ]
+    words += [
+        f"{each.lines} {'line was' if each.lines == 1 else 'lines were'} assembled for {each.was}, but "
+        f"workers have {each.environment} as {each.now} now; start one that has it as {each.was}, or cancel "
+        f"the run (farm cancel {run_id}) and submit the lines again"
+        for each in queries.misfits(run_id)
+    ]
     if names := queries.unserved(run_id, seconds=seconds):
         words.append(_no_worker(names, queries.pending()))
     return "; ".join(words)

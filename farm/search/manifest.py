@@ -45,6 +45,11 @@ class Line:
     found: Found
 
     @property
+    def is_refused(self) -> bool:
+        """Whether no search was begun, because of the line itself; then `reason` says why."""
+        return self.verdict is None and bool(self.reason)
+
+    @property
     def is_proved(self) -> bool:
         """Whether the seal accepted a proof."""
         return self.verdict in _STATUS
@@ -191,6 +196,7 @@ def summary(target: Path) -> dict[str, Any]:
     return {
         "lines": len(rows),
         "proved": len(proved),
+        "refused": sum(row["verdict"] is None and bool(row["reason"]) for row in rows),
         "pass_rate": len(proved) / len(rows) if rows else 0.0,
         "mean_tactics": sum(row["tactics"] for row in proved) / len(proved) if proved else 0.0,
         "mean_expansions": sum(row["expansions"] for row in rows) / len(rows) if rows else 0.0,

@@ -24,7 +24,7 @@ from farm.service.auth.local_token import LOCAL, Local, published
 from farm.service.auth.middleware import AuthMiddleware
 from farm.service.auth.origins import allowed_hosts
 from farm.service.backend import Backend
-from farm.service.protocol import InTime
+from farm.service.protocol import MOST_HEAD_BYTES, InTime
 from farm.service.sockets import BACKLOG, listening, listening_at, shown_host
 from farm.store.keys import Key, Keys
 
@@ -148,6 +148,7 @@ def _serve(connections: Connections, where: Listening, bound: socket.socket, bro
         log_config=None,
         lifespan="on",
         http=InTime,
+        h11_max_incomplete_event_size=MOST_HEAD_BYTES,
         ws="none",
         timeout_graceful_shutdown=_GRACE_SECONDS,
         backlog=BACKLOG,

@@ -42,7 +42,8 @@ class NewCheck(NamedTuple):
     """The columns of a check in which two lines of a run can differ.
 
     `identity` is the cache key, None for a check that is not shared. A program begins with its line's context
-    up to `context_end`, 0 without one. `task` is the JSON of what its proof has to show beyond the usual.
+    up to `context_end`, 0 without one. `task` is the JSON of what its proof has to show beyond the usual, and
+    `kind` the proof system that its programs were assembled for, None for a check of an older release.
     """
 
     environment: Text
@@ -60,6 +61,7 @@ class NewCheck(NamedTuple):
     context_end: Integer
     task: Text | None = None
     image: Bigint = 0
+    kind: Text | None = None
     identity: Bytes | None = None
 
 

@@ -63,9 +63,10 @@ INSERT_CHECKS = f"""
     INSERT INTO checks (
         id, {", ".join(CHECK_COLUMNS)}, {", ".join(_OF_RUN)}, {", ".join(_OF_ENVIRONMENT)}, turn, status)
     SELECT check_id, {", ".join(CHECK_COLUMNS)}, {", ".join(map(_of_run, _OF_RUN))},
-           environments.digest, environments.checker_version, begun.turn + ordinal - 1,
+           served.digest, served.checker_version, begun.turn + ordinal - 1,
            CASE WHEN verdict IS NULL THEN 'queued' ELSE 'done' END
-    FROM {{first}} JOIN begun USING (environment) JOIN environments ON environments.name = environment
+    FROM {{first}} JOIN begun USING (environment)
+    JOIN (SELECT name, digest, checker_version FROM environments) AS served ON served.name = environment
     {{order}}
     ON CONFLICT (identity) WHERE identity IS NOT NULL DO NOTHING
 """

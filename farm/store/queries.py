@@ -173,6 +173,16 @@ class Untiered:
     lines: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Misfits:
+    """Lines that were assembled while their environment was of the kind `was`; it is of another `now`."""
+
+    environment: str
+    was: str
+    now: str
+    lines: int
+
+
 _RUNS = """
     SELECT runs.id, created_at, options, array_remove(array_agg(path ORDER BY number), NULL) AS manifests
     FROM runs LEFT JOIN manifests ON manifests.run_id = runs.id
@@ -222,11 +232,11 @@ _TALLY = """
 # queued checks for empty, and would scan all of it for each line.
 _QUEUED_OF_RUN = """
     WITH queued AS MATERIALIZED (
-        SELECT environment, tier, count(*) AS lines
+        SELECT environment, tier, kind, count(*) AS lines
         FROM jobs CROSS JOIN LATERAL (
-            SELECT environment, tier, status FROM checks WHERE id = check_id LIMIT 1
+            SELECT environment, tier, kind, status FROM checks WHERE id = check_id LIMIT 1
         ) AS asked
-        WHERE run_id = :run_id AND cancelled IS NULL AND status = 'queued' GROUP BY 1, 2
+        WHERE run_id = :run_id AND cancelled IS NULL AND status = 'queued' GROUP BY 1, 2, 3
     )
 """
 
@@ -354,13 +364,26 @@ class Queries:
         rows = self._all(
             _QUEUED_OF_RUN
             + """
-            SELECT environment, tier, environments.tiers AS had, lines
+            SELECT environment, tier, environments.tiers AS had, sum(lines)::bigint AS lines
             FROM queued JOIN environments ON environments.name = environment
-            WHERE tier <> ALL(tiers) ORDER BY 1, 2
+            WHERE tier <> ALL(tiers) GROUP BY 1, 2, 3 ORDER BY 1, 2
             """,
             run_id=run_id,
         )
         return [Untiered(**row) for row in rows]
+
+    def misfits(self, run_id: str) -> list[Misfits]:
+        """Return which lines of a run wait in an environment that is of another kind by now."""
+        rows = self._all(
+            _QUEUED_OF_RUN
+            + """
+            SELECT environment, queued.kind AS was, environments.kind AS now, sum(lines)::bigint AS lines
+            FROM queued JOIN environments ON environments.name = environment
+            WHERE queued.kind <> environments.kind GROUP BY 1, 2, 3 ORDER BY 1, 2
+            """,
+            run_id=run_id,
+        )
+        return [Misfits(**row) for row in rows]
 
     def holed(self, run_id: str) -> dict[str, int]:
         """Return how many lines of a run were proved by a kernel with known holes, by its toolchain."""

@@ -11,6 +11,7 @@ changes nothing.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -44,6 +45,8 @@ from farm.version import VERSION
 
 #: Of environments, the tiers that can be had there; in one that is not named, all of them.
 Tiers = Mapping[str, Sequence[str]]
+#: Of environments, the proof systems that they have there; in one that is not named, any.
+Kinds = Mapping[str, str]
 
 _log = logger(__name__)
 
@@ -110,6 +113,10 @@ _DECLARE = text("""
           AND served ->> 'name' = :name))
 """)
 
+# Programs that were assembled while an environment's name meant another proof system are nonsense to this
+# worker's prover: they wait for a worker that has the name as that. Older releases store no kind.
+_OUR_KIND = "coalesce(kind = CAST(%(kinds)s AS jsonb) ->> environment, true)"
+
 # The first checks of each queue, and among those the first by class. Checks with one attempt left are claimed
 # one by one: a check that crashes workers then ends no other check that was claimed with it. A worker begins
 # the first check at once, which is such a one if any is; it claims the others ahead. If a crash of PostgreSQL
@@ -126,7 +133,7 @@ _BY_TURN = f"""
         {_QUEUES}, LATERAL (
             SELECT id, priority, turn, image, failures FROM checks
             WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
-              AND tier = ANY(string_to_array(queue.tiers, ' '))
+              AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND}
               AND turn >= queue.front AND (failures < %(last)s OR %(suspects)s)
               AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
             ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
@@ -145,12 +152,13 @@ _ALIKE = f"""
                 AND image >= CAST(%(image)s AS bigint)
               ORDER BY image LIMIT 1) END
           AND turn >= CAST(%(turn)s AS bigint) AND tier = ANY(CAST(%(had)s AS text[])) AND failures < %(last)s
-          AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
+          AND {_OUR_KIND} AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
           AND NOT EXISTS (
               SELECT {_QUEUES} WHERE class < CAST(%(class)s AS smallint) AND EXISTS (
                   SELECT FROM checks
                   WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
-                    AND tier = ANY(string_to_array(queue.tiers, ' ')) AND turn >= queue.front))
+                    AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND}
+                    AND turn >= queue.front))
         ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
 """
 _CLAIM = """
@@ -193,17 +201,18 @@ _BEFORE = f"""
     {_QUEUES}, LATERAL (
         SELECT turn FROM checks
         WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
-          AND tier = ANY(string_to_array(queue.tiers, ' ')) AND turn >= queue.front
+          AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND} AND turn >= queue.front
           AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
         ORDER BY turn, id LIMIT 1
     ) AS found
 """
 
-_WAITING = """
+_WAITING = f"""
     SELECT name FROM unnest(CAST(%(names)s AS text[]), CAST(%(tiers)s AS text[])) AS served (name, tiers)
     WHERE EXISTS (
         SELECT FROM checks
-        WHERE status = 'queued' AND environment = name AND tier = ANY(string_to_array(tiers, ' ')))
+        WHERE status = 'queued' AND environment = name AND tier = ANY(string_to_array(tiers, ' '))
+          AND {_OUR_KIND})
 """
 
 _HELD = """unnest(
@@ -399,13 +408,15 @@ class Store:
         tiers: Tiers = MappingProxyType({}),
         traced: bool = False,
         alike: Alike | None = None,
+        kinds: Kinds = MappingProxyType({}),
     ) -> list[Claim]:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
         Among equals, the environments come in the order given. Of checks that have one attempt left, one is
         taken at most, and none without `suspects`. `front` has this worker's cursors into the queues. With
-        `tiers` only checks are claimed whose tier this worker gives in their environment. A check that this
-        release cannot read, such as one with a newer release's option, is given back unharmed. Claims have
+        `tiers` only checks are claimed whose tier this worker gives in their environment, with `kinds` none
+        that was assembled for another proof system than this worker has there. A check that this release
+        cannot read, such as one with a newer release's option, is given back unharmed. Claims have
         their `traceparent` if `traced`. With `alike` checks that share one image are claimed, whatever their
         turn, and none while a check of a more urgent class waits.
         """
@@ -418,6 +429,7 @@ class Store:
             "suspects": suspects,
             "last": max(1, self.max_failures - 1),
             "tiers": _tiers([name for name, _ in queues], tiers),
+            "kinds": json.dumps(dict(kinds)),
             "traced": traced,
         }
         if alike is not None:
@@ -430,7 +442,13 @@ class Store:
         return claims if claims or front.gives_up() else self._claim(queues, front, values)[1]
 
     def is_overtaken(
-        self, served: Sequence[str], priority: int, *, front: Front, tiers: Tiers = MappingProxyType({})
+        self,
+        served: Sequence[str],
+        priority: int,
+        *,
+        front: Front,
+        tiers: Tiers = MappingProxyType({}),
+        kinds: Kinds = MappingProxyType({}),
     ) -> bool:
         """Return whether a check of a class before this one waits in these environments.
 
@@ -439,7 +457,7 @@ class Store:
         queues = [(name, each) for each in Priority if each < priority for name in served]
         if not queues:
             return False
-        had = {"tiers": _tiers([name for name, _ in queues], tiers)}
+        had = {"tiers": _tiers([name for name, _ in queues], tiers), "kinds": json.dumps(dict(kinds))}
         with single(self.engine) as cursor:
             rows = cursor.execute(_BEFORE, self._asked(queues, front.look(queues), front) | had).fetchall()
         front.looked({queues[row["place"] - 1]: row["turn"] for row in rows})
@@ -494,9 +512,14 @@ class Store:
         except ServerDown as error:  # the other claims must not be lost with them
             _log.warning("%s; %d checks that cannot be read are left to their leases", error, len(unreadable))
 
-    def waiting(self, served: Sequence[str], tiers: Tiers = MappingProxyType({})) -> list[str]:
-        """Return the environments, of those given, whose queue has a check of these tiers."""
-        values = {"names": list(served), "tiers": _tiers(served, tiers)}
+    def waiting(
+        self,
+        served: Sequence[str],
+        tiers: Tiers = MappingProxyType({}),
+        kinds: Kinds = MappingProxyType({}),
+    ) -> list[str]:
+        """Return the environments, of those given, whose queue has a check of these tiers and kinds."""
+        values = {"names": list(served), "tiers": _tiers(served, tiers), "kinds": json.dumps(dict(kinds))}
         with single(self.engine) as cursor:
             return [row["name"] for row in cursor.execute(_WAITING, values)]
 

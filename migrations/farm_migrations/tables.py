@@ -198,6 +198,8 @@ checks = Table(
     Column("context_end", Integer, nullable=False, server_default=text("0")),
     # A number that checks of one image share; 0 if the image is not known.
     Column("image", BigInteger, nullable=False, server_default=text("0")),
+    # The proof system that the programs were assembled for; null for checks of releases before 0028.
+    Column("kind", Text),
     # No foreign key: each insert would lock the environment's row, which all heartbeats update.
     Column("environment", Text, nullable=False),
     Column("tier", Text, nullable=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -658,6 +659,23 @@ def test_a_body_that_does_not_come_is_not_waited_for_long(
 ) -> None:
     monkeypatch.setattr("farm.service.auth.middleware.SILENT_SECONDS", 0.2)
     assert answer_to_head(quiet_url, "/v1/batches").startswith("HTTP/1.1 408 ")
+
+
+def test_a_body_that_comes_too_slowly_is_not_waited_for_long(
+    quiet_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm.service.auth.middleware.SILENT_SECONDS", 1.0)
+    host = quiet_url.removeprefix("http://")
+    with socket.create_connection(("127.0.0.1", int(host.split(":")[1])), timeout=20) as client:
+        head = f"POST /v1/batches HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9000000\r\n"
+        client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode())
+        for _ in range(9000):  # nine hundred seconds, never one of them silent
+            if select.select([client], [], [], 0.1)[0]:
+                break
+            client.sendall(b" ")
+        said = client.recv(4096).decode()
+    assert said.startswith("HTTP/1.1 408 ")
+    assert "connection: close" in said.lower()
 
 
 def answer_to_head(url: str, address: str) -> str:

@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 import pytest
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.extracted import NoExtract
 
-from farm.datasets.theorems import Extract, SourceFile
+from farm.datasets.theorems import Extract, SourceFile, described
 from farm.limits import Limits
 from tests.acceptance.test_hostile_sessions import STATEMENT, cheating
 from tests.commands import Command
@@ -100,6 +100,24 @@ def test_each_theorem_of_a_file_is_described(checker: Checker, core: LeanEnviron
     assert theorems["Shop.hidden"].is_private
     assert [each.rpartition(".")[2] for each in twice.own] == ["both", "hidden"]
     assert twice.axioms == ()
+
+
+@pytest.mark.parametrize("returns", [1, 3])
+def test_places_are_those_of_the_file_where_lines_end_with_carriage_returns(
+    checker: Checker, core: LeanEnvironment, returns: int
+) -> None:
+    lines = FILE.split("\n")
+    ends = ("\n" if number % returns else "\r\n" for number in range(len(lines)))
+    text = "".join(line + end for line, end in zip(lines, ends, strict=True))
+    source = SourceFile.of(PurePosixPath("Shop/One.lean"), text)
+    found = checker.extract(source, core, limits=LIMITS, most=100, states=True)
+    assert len(found.theorems) == 6
+    for each in found.theorems:
+        line = described(source, each)
+        places = [(line["start_byte"], line["end_byte"], source.part(each.start, each.end))]
+        places += [(step["start"], step["end"], step["tactic"]) for step in cast(Any, line["steps"])]
+        for start, end, words in cast(Any, places):
+            assert text.encode()[start:end].decode().replace("\r\n", "\n") == words
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,35 @@ def test_a_client_that_does_not_finish_a_head_is_closed_and_one_that_waits_is_no
         assert waits.result().status_code == 202
 
 
+@pytest.mark.parametrize("pieces", [1, 40])
+@pytest.mark.parametrize("where", ["header", "headers", "address", "no end"])
+def test_a_head_that_is_too_large_is_told_so_and_closed(service: Service, where: str, pieces: int) -> None:
+    large = "a" * 200_000
+    lines = {
+        "header": f"GET /v1/environments HTTP/1.1\r\nHost: {service.url[7:]}\r\nX-Large: {large}\r\n\r\n",
+        "headers": f"GET /v1/environments HTTP/1.1\r\nHost: {service.url[7:]}\r\n"
+        + "".join(f"X-{number}: {'a' * 2000}\r\n" for number in range(100))
+        + "\r\n",
+        "address": f"GET /v1/environments?{large} HTTP/1.1\r\nHost: {service.url[7:]}\r\n\r\n",
+        "no end": large,
+    }
+    head = lines[where].encode()
+    with socket.create_connection(service.address, timeout=60 * PATIENCE) as client:
+        for place in range(0, len(head), size := -(-len(head) // pieces)):
+            client.sendall(head[place : place + size])
+        said = heard(client)
+    assert said.startswith(b"HTTP/1.1 431 ")
+    assert b"has more than 65536 bytes; send data in the body" in said
+
+
+def test_what_is_no_http_is_told_so(service: Service) -> None:
+    with socket.create_connection(service.address, timeout=60 * PATIENCE) as client:
+        client.sendall(b"\x16\x03\x01\x02\r\n\r\n")
+        said = heard(client)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"the request is no HTTP/1.1: " in said
+
+
 def test_a_client_that_never_finishes_a_body_is_closed_once_it_is_answered(service: Service) -> None:
     with socket.create_connection(service.address, timeout=1) as trickling:
         head = f"POST /v1/batches HTTP/1.1\r\nHost: {service.url[7:]}\r\nContent-Length: 9000\r\n\r\n"

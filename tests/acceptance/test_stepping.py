@@ -181,6 +181,72 @@ def test_what_no_session_can_begin_on_is_refused_with_the_reason(
         client.session(item)
 
 
+#: Statements and programs of which no proof can be accepted, whatever the tactics are, with the reason.
+UNPROVABLE = [
+    *(
+        ({"header": HEADER, "formal_statement": text}, "no theorem with `sorry` as its proof")
+        for text in (
+            "example (p : Prop) (h : p) : p := by",
+            "open Nat in\nexample : True :=",
+            "def f : Nat := by",
+            "abbrev f : Nat := by",
+            "def f : True := by",
+            "noncomputable def f : Nat := by",
+            "unsafe def f : True := by",
+            "instance : Inhabited Nat := by",
+            "instance named : Inhabited Nat := by",
+            "theorem above : True := True.intro\nexample : True := by",
+        )
+    ),
+    (
+        {"context": f"{HEADER}theorem u : True := sorry\n", "formal_statement": "example : True := by"},
+        "no theorem",
+    ),
+    (
+        {
+            "context": f"{HEADER}theorem u : True := sorry\n",
+            "formal_statement": "theorem t : True := by",
+            "negates": True,
+        },
+        "negation of u cannot be stated",
+    ),
+    ({**ITEM, "formal_statement": "def f : True := by", "task": "disprove"}, "not above it"),
+    ({**ITEM, "formal_statement": "example : True := by", "task": "disprove"}, "name the theorem"),
+    ({"program": f"{HEADER}def f : Nat := by sorry\n"}, "no theorem. Write one"),
+    ({"program": f"{HEADER}example : True := by sorry\ninstance : Inhabited Nat := sorry\n"}, "no theorem"),
+]
+#: Neighbours of those, of which a proof can be accepted, with a tactic that proves them.
+PROVABLE = [
+    ({"header": HEADER, "formal_statement": "private theorem t (p : Prop) (h : p) : p := by"}, "exact h"),
+    (
+        {"header": HEADER, "formal_statement": "class C : Prop where\n  x : True\ninstance i : C := by"},
+        "exact ⟨trivial⟩",
+    ),
+    ({"header": HEADER, "formal_statement": "namespace A\nprotected theorem t : True := by"}, "trivial"),
+    (
+        {"header": HEADER, "formal_statement": "theorem u : True := trivial\ntheorem t : True ∧ True := by"},
+        "exact ⟨u, u⟩",
+    ),
+    ({"program": f"{HEADER}theorem u : True := trivial\nexample : True := by sorry\n"}, "exact u"),
+    ({"program": f"{HEADER}def f : Nat := by sorry\ntheorem t : True := trivial\n"}, "exact 3"),
+]
+
+
+def test_what_can_never_be_proved_is_refused_when_it_is_opened(client: Client) -> None:
+    for item, words in UNPROVABLE:
+        with pytest.raises(Invalid, match=words):
+            client.session(item)
+
+
+def test_what_looks_as_if_it_could_not_be_proved_is_opened_and_proved(client: Client) -> None:
+    found = {}
+    for item, tactic in PROVABLE:
+        with client.session(item) as session:
+            (step,) = session.step(session.root, tactic)
+            found[str(item)] = session.prove(step.state or "").verdict
+    assert found == {str(item): "proved" for item, _ in PROVABLE}
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -336,6 +402,11 @@ def workers(farm: Command) -> list[int]:
     return found
 
 
+def test_python_is_told_at_once_that_nothing_can_be_proved(local: Farm) -> None:
+    with pytest.raises(UsageError, match=r"no theorem with `sorry` .* `theorem NAME : \.\.\. := by`"):
+        local.session(**{**ITEM, "formal_statement": "instance : Inhabited Nat := by"})
+
+
 def test_a_state_of_nobody_is_unknown(local: Farm) -> None:
     with local.session(**ITEM) as session, pytest.raises(UnknownRun, match="no state"):
         session.step("0" * 24, "skip")
@@ -361,17 +432,20 @@ def test_a_search_proves_what_it_can_and_goes_on_where_it_was(farm: Command, tmp
         "either": "theorem u (p q : Prop) (h : p ∨ q) : q ∨ p := by\n",
         "false": "theorem v (p : Prop) : p := by\n",
         "bad": "theorem w : Nowhere := by\n",
+        "nameless": "example : True := by\n",
     }
     rows = [{"name": name, "header": HEADER, "formal_statement": text} for name, text in statements.items()]
     manifest.write_text("".join(json.dumps(each) + "\n" for each in rows))
     said = farm("search", manifest, "-o", output, "--expansions", 32, "--json")
     assert said.returncode == 0, said.stderr
     told = json.loads(said.stdout)
-    assert (told["lines"], told["proved"]) == (4, 2)
+    assert (told["lines"], told["proved"], told["refused"]) == (5, 2, 2)
+    assert f"{manifest}, line 5: not searched: no proof of it can be accepted" in said.stderr
     written = [json.loads(line) for line in output.read_text().splitlines()]
     assert [each["name"] for each in written] == list(statements)
-    assert [each.get("proof_status") for each in written] == ["completed", "completed", None, None]
+    assert [each.get("proof_status") for each in written] == ["completed", "completed", None, None, None]
     assert "has errors" in written[3]["search"]["reason"]
+    assert "theorem NAME" in written[4]["search"]["reason"]
     output.write_text("".join(json.dumps(each) + "\n" for each in written[:1]) + '{"name": "eit')
     again = farm("search", manifest, "-o", output, "--expansions", 32, "--strategy", "mcts", "--json")
     assert again.returncode == 0, again.stderr

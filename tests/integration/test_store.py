@@ -23,20 +23,25 @@ from sqlalchemy.exc import IntegrityError
 from farm.judging.assurance import Assurance
 from farm.judging.audit import against
 from farm.judging.report import Message
-from farm.judging.states import TRANSITIONS, Status
+from farm.judging.states import TRANSITIONS, Priority, Status
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason
+from farm.kinds import Kind
 from farm.limits import Limits
+from farm.runs.submit import unserved_words
 from farm.settings import ATTEMPTS
 from farm.store import postgres
 from farm.store.attempt import Claim, Released
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from farm.store.watermark import Front
+from farm.store.wish import Alike
 from tests.farms import CORE, a_decision, claimed, finished, load
 from tests.processes import eventually
 
 OTHER = "other"
+#: A line of Metamath.
+METAMATH = {"name": "i", "formal_statement": "tt $p |- ( ph -> ph ) $= ? $.", "generation": "wph ax-i"}
 
 
 @pytest.fixture
@@ -256,6 +261,40 @@ def test_a_worker_leaves_what_asks_for_a_tier_that_it_does_not_give(store: Store
     (claim,) = store.claim(["core"], worker="w1", lease_seconds=60, most=9, tiers=tiers)
     assert claim.check.program == "easy"
     assert len(claims(store)) == 3
+
+
+@pytest.mark.parametrize(("was", "now"), [(Kind.METAMATH, Kind.HOL_LIGHT), (Kind.LEAN, Kind.METAMATH)])
+def test_a_worker_leaves_what_was_assembled_for_another_proof_system(
+    store: Store, queries: Queries, tmp_path: Path, was: Kind, now: Kind
+) -> None:
+    store.register([replace(CORE, kind=was)])
+    stored = {Kind.LEAN: line(), Kind.METAMATH: METAMATH}
+    run = load(store, tmp_path / "a.jsonl", stored[was])
+    (check,) = checks_of(store, run)
+    store.register([replace(CORE, kind=now)])
+    with store.engine.connect() as connection:
+        image = connection.scalar(text("SELECT image FROM checks"))
+    wish = Alike(environment="core", priority=Priority.BATCH, image=image or 0)
+    for alike in (None, wish):
+        asked: dict[str, Any] = {"worker": "w1", "lease_seconds": 60, "alike": alike}
+        assert store.claim(["core"], **asked, kinds={"core": now}) == []
+    front = Front()
+    assert not store.is_overtaken(["core"], Priority.BATCH + 1, front=front, kinds={"core": now})
+    assert store.waiting(["core"], kinds={"core": now}) == []
+    words = unserved_words(queries, run, seconds=60.0)
+    assert f"1 line was assembled for {was}, but workers have core as {now} now" in words
+    assert (f"farm cancel {run}" in words, status_of(store, check)) == (True, Status.QUEUED)
+    assert store.is_overtaken(["core"], Priority.BATCH + 1, front=front, kinds={"core": was})
+    assert store.waiting(["core"], kinds={"core": was}) == ["core"]
+    (claim,) = store.claim(["core"], worker="w1", lease_seconds=60, kinds={"core": was})
+    assert claim.check_id == check
+
+
+def test_what_an_older_release_stored_is_of_any_kind(store: Store, check_id: int) -> None:
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE checks SET kind = NULL"))
+    (claim,) = store.claim(["core"], worker="w1", lease_seconds=60, kinds={"core": Kind.METAMATH})
+    assert claim.check_id == check_id
 
 
 def test_a_finished_check_keeps_its_first_verdict(store: Store, queries: Queries, run_id: str) -> None:

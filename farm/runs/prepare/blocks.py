@@ -121,7 +121,7 @@ class Preparer:
             program = replace(program, restated=None, fallback=None)
         texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
         check = self._check(environment, entry, texts, stated, system(kind).image(entry, program))._replace(
-            task=task
+            task=task, kind=kind
         )
         if self._options.share and verdict is None:
             check = check._replace(identity=cache_key(self._keys[environment], check))

@@ -15,6 +15,7 @@ from farm.log import logger
 from farm.service.auth.browser import BrowserAuth, is_page
 from farm.service.auth.origins import Refusal, page_refusal, refusal
 from farm.service.auth.tokens import presented
+from farm.service.protocol import HEAD_TOO_LARGE, MOST_HEAD_BYTES
 from farm.service.unpacking import UnfitPacking, UnknownPacking, Unpacking, unpacking
 
 Message = MutableMapping[str, Any]
@@ -28,9 +29,13 @@ _log = logger(__name__)
 OPEN = ("/health", "/health/live", "/health/ready", "/health/serving")
 
 _AMBIGUOUS = "the request has both Content-Length and Transfer-Encoding; send one of them"
-#: A request is refused when nothing more of its incomplete body has arrived for this time.
-SILENT_SECONDS = 60.0
-_TOO_LATE = "the body did not arrive: the client sent nothing for {:g} s; send the request again"
+#: A request is refused when nothing more of its incomplete body has arrived for this time, and when the body
+#: takes longer than this time and that for its bytes at this rate.
+SILENT_SECONDS, LEAST_BYTES_A_SECOND = 60.0, 1024
+_TOO_LATE = (
+    "the body did not arrive: the client sent nothing for {:g} s, or less than {} bytes a second after that "
+    "time; send the request again"
+)
 _TOO_LARGE = "the body has more than {} bytes; send fewer items at once"
 
 
@@ -49,6 +54,9 @@ class AuthMiddleware:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http" and _is_ambiguous(scope["headers"]):
             await _answer(send, Refusal(status=400, words=_AMBIGUOUS))
+            return
+        if scope["type"] == "http" and _head_bytes(scope) > MOST_HEAD_BYTES:
+            await _answer(send, Refusal(status=431, words=HEAD_TOO_LARGE))
             return
         if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] in OPEN):
             await self._app(scope, receive, send)
@@ -100,18 +108,21 @@ class AuthMiddleware:
     async def _pass(self, scope: Message, receive: Receive, send: Send, packed: Unpacking | None) -> None:
         """Pass a request on; refuse it later if its body gets too large, stops arriving or is no gzip."""
         left, is_whole, is_answered = self._most_bytes, False, False
+        until = asyncio.get_running_loop().time() + SILENT_SECONDS
         refused: Refusal | None = None
 
         async def receiving() -> Message:
-            nonlocal left, is_whole, refused
+            nonlocal left, is_whole, refused, until
+            now = asyncio.get_running_loop().time()
             try:
-                async with asyncio.timeout(None if is_whole else SILENT_SECONDS):
+                async with asyncio.timeout_at(None if is_whole else min(until, now + SILENT_SECONDS)):
                     message = await receive()
+                until += len(message.get("body", b"")) / LEAST_BYTES_A_SECOND
                 is_whole = not message.get("more_body", False)
                 if packed is not None and message["type"] == "http.request":
                     message["body"] = await packed.piece(message.get("body", b""), left, is_last=is_whole)
             except TimeoutError:
-                refused = Refusal(status=408, words=_TOO_LATE.format(SILENT_SECONDS))
+                refused = Refusal(status=408, words=_TOO_LATE.format(SILENT_SECONDS, LEAST_BYTES_A_SECOND))
             except UnfitPacking as error:
                 refused = Refusal(status=400, words=str(error))
             else:
@@ -133,6 +144,12 @@ class AuthMiddleware:
         await self._app(scope, receiving, sending)
 
 
+def _head_bytes(scope: Message) -> int:
+    """Return the size of a request's head, which the parser does not limit where it arrives at once."""
+    target = len(scope["raw_path"]) + len(scope["query_string"])
+    return target + sum(len(name) + len(value) for name, value in scope["headers"])
+
+
 def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether a proxy and the service may disagree where the body ends (request smuggling).
 
@@ -144,7 +161,7 @@ def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 async def _answer(send: Send, refused: Refusal) -> None:
     body = json.dumps({"detail": refused.words}).encode("ascii")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if refused.status in (400, 408):
+    if refused.status in (400, 408, 431):
         headers.append((b"connection", b"close"))
     if refused.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

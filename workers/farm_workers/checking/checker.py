@@ -10,11 +10,14 @@ from farm.datasets.theorems import Extract, SourceFile
 from farm.judging.audit import Audit
 from farm.judging.job import Check
 from farm.judging.report import Report
+from farm.judging.tiers import Tier
 from farm.limits import Limits
+from farm.manifest.entry import Entry
 from farm.task import Kind
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.supervisor import BoxFailed
+from farm_workers.checking import unprovable
 from farm_workers.checking.answers import AnswerTexts, ExpectedAnswers
 from farm_workers.checking.blame import Blame
 from farm_workers.checking.boxed import Boxed
@@ -147,6 +150,14 @@ class Checker:
     ) -> Report:
         """Return the report of a statement alone, with its facts if Lean accepts it; no tactic is tried."""
         return self._statements.stated(Candidate.of(check, environment, cancelled, None))
+
+    def unprovable(
+        self, entry: Entry, environment: LeanEnvironment, *, cancelled: box.Cancelled = box.never
+    ) -> str | None:
+        """Return why no proof of a line can ever be accepted, with a remedy; None if one may be."""
+        if Tier.AUDIT not in environment.tiers:
+            return None
+        return unprovable.why(self.check(unprovable.question(entry), environment, cancelled=cancelled))
 
     def extract(
         self,

@@ -14,8 +14,8 @@ from farm_workers.environments.links import reached
 
 #: The name of the environment that the farm brings along.
 EMBEDDED = "core"
-#: Bump when a change to how programs are run can change a verdict: it is part of every digest.
-DIGEST_VERSION = "3"
+#: Bump when a change to running programs or comparing modules can change a verdict: every digest contains it.
+DIGEST_VERSION = "4"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

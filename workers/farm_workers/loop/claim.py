@@ -12,11 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 
 from farm import tracing
 from farm.judging.states import Priority
 from farm.store.attempt import Claim
-from farm.store.transitions import Store, Tiers
+from farm.store.transitions import Kinds, Store, Tiers
 from farm.store.watermark import Front
 from farm.store.wish import Alike
 from farm_workers.loop.image_affinity import ImageAffinity
@@ -45,13 +46,15 @@ class Claims:
         *,
         worker: str,
         environments: Tiers,
+        kinds: Kinds = MappingProxyType({}),
         lease_seconds: float,
         is_fit: Callable[[str], bool] = bool,
     ) -> None:
-        """Claim checks of the `environments`, while each of them `is_fit`."""
+        """Claim checks of the `environments`, made for their `kinds`, while each of them `is_fit`."""
         self._store, self._leases, self._worker = store, leases, worker
         self._lease_seconds, self._is_fit = lease_seconds, is_fit
         self._environments, self._tiers = deque(environments), environments
+        self._kinds = kinds
         # The heartbeat reads the prefetched checks; it must not wait for a claim, which may hang with
         # PostgreSQL.
         self._claiming = threading.Lock()
@@ -61,10 +64,11 @@ class Claims:
         self._looked_at = 0.0
         self._mean_seconds: float | None = None
 
-    def serve(self, environment: str, tiers: Sequence[str]) -> None:
+    def serve(self, environment: str, tiers: Sequence[str], kind: str) -> None:
         """Claim checks of this environment as well from now on."""
         with self._claiming:
             self._tiers = {**self._tiers, environment: tiers}
+            self._kinds = {**self._kinds, environment: kind}
             if environment not in self._environments:
                 self._environments.append(environment)
 
@@ -168,7 +172,9 @@ class Claims:
 
     def _is_overtaken(self, priority: int) -> bool:
         """Return whether a check of a higher class waits; if one does, the next look is soon."""
-        found = self._store.is_overtaken(self._fit(), priority, front=self._front, tiers=self._tiers)
+        found = self._store.is_overtaken(
+            self._fit(), priority, front=self._front, tiers=self._tiers, kinds=self._kinds
+        )
         self._looked_at = 0.0 if found else time.monotonic()
         return found
 
@@ -183,6 +189,7 @@ class Claims:
             tiers=self._tiers,
             traced=tracing.is_on(),
             alike=alike,
+            kinds=self._kinds,
         )
 
     def _fit(self) -> tuple[str, ...]:

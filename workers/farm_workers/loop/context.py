@@ -145,7 +145,7 @@ class Context:
     def serve(self, environment: Environment) -> None:
         """Take checks of this environment as well from now on."""
         self.environments[environment.name] = environment
-        self.claims.serve(environment.name, environment.tiers)
+        self.claims.serve(environment.name, environment.tiers, environment.kind)
 
     @property
     def fit(self) -> dict[str, Environment]:
@@ -160,7 +160,7 @@ class Context:
     def waiting(self) -> list[str]:
         """Return the served environments with waiting checks that this worker can do."""
         served = tiers(self.fit)
-        return self.store.waiting(list(served), served)
+        return self.store.waiting(list(served), served, kinds(self.fit))
 
     def served(self) -> list[Served]:
         """Return the environments that this worker serves and is fit for, in the form of the store."""
@@ -176,6 +176,11 @@ class Context:
             )
             for e in self.fit.values()
         ]
+
+
+def kinds(environments: Mapping[str, Environment]) -> dict[str, str]:
+    """Return the proof system of each environment."""
+    return {name: each.kind for name, each in environments.items()}
 
 
 def tiers(environments: Mapping[str, Environment]) -> dict[str, Sequence[str]]:

@@ -28,7 +28,7 @@ from farm_workers.environments.environment import Environment
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.claim import Claims
-from farm_workers.loop.context import Context, Threads, tiers
+from farm_workers.loop.context import Context, Threads, kinds, tiers
 from farm_workers.loop.health import EnvironmentHealth
 from farm_workers.loop.heartbeat import Heartbeat
 from farm_workers.loop.leases import Leases
@@ -74,6 +74,7 @@ def new_context(
             leases,
             worker=name,
             environments=tiers(environments),
+            kinds=kinds(environments),
             lease_seconds=lease_seconds,
             is_fit=health.is_fit,
         ),

@@ -17,6 +17,7 @@ from farm.errors import FarmError
 from farm.kinds import Kind
 from farm.log import logger
 from farm.redis_client import client_of, expiring
+from farm.runs.stepping import entry_of
 from farm.sessions import wire
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -35,6 +36,8 @@ _SOCKET_SECONDS, _WAIT_SECONDS = 5.0, 1
 _ANSWER_SECONDS = 120
 #: A tactic with which the session's processes end is tried so often, each time in newly opened ones.
 _TURNS = 2
+#: A session is opened without being asked whether its statement can be proved at all, once this time is over.
+_OPENING_SECONDS = 90.0
 #: In the place of a request: has the thread that takes requests see that the worker stops.
 _WAKE = b""
 
@@ -81,10 +84,13 @@ class Stepping:
             for name, each in (("sessions", self._take_all), ("sessions-alive", self._stay))
         ]
 
-    def _sessions(self) -> Sessions:
+    def _judge(self) -> LeanJudge:
         judge = self._context.judges.of(Kind.LEAN)
         assert isinstance(judge, LeanJudge)  # noqa: S101 - that kind's
-        return judge.sessions
+        return judge
+
+    def _sessions(self) -> Sessions:
+        return self._judge().sessions
 
     def start(self) -> None:
         """Begin, in threads of its own."""
@@ -191,9 +197,31 @@ class Stepping:
         return None
 
     def _opened(self, asked: wire.Asked) -> dict[str, object]:
+        until = time.monotonic() + _OPENING_SECONDS
         with self._using(asked) as session:
             self._note_worker(asked)
-            return {"roots": [asdict(each) for each in session.roots]}
+            roots = [asdict(each) for each in session.roots]
+        try:
+            self._require_provable(asked, until)
+        except NoSession:
+            self._sessions().end(asked["session"])
+            raise
+        return {"roots": roots}
+
+    def _require_provable(self, asked: wire.Asked, until: float) -> None:
+        """Raise NoSession, with a remedy, if the judge could accept no proof of what a session is on."""
+        found = self._client.hmget(wire.kept(asked["session"]), ["item", "program"])
+        item, program = cast("list[bytes | None]", found)
+        environment = self._context.fit.get(asked["environment"])
+        if item is None or program is None or not isinstance(environment, LeanEnvironment):
+            return
+        why = self._judge().checker.unprovable(
+            entry_of(json.loads(item), program.decode("utf-8", "surrogatepass")),
+            environment,
+            cancelled=lambda: self._stopping.is_set() or time.monotonic() > until,
+        )
+        if why is not None:
+            raise NoSession(f"no proof of it can be accepted: {why}")
 
     def _step(self, asked: wire.Asked) -> None:
         """Try lists of tactics, and answer with the outcomes of each as it ends."""
