@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from farm.lean_text.scanner import NAME, Opaque, code_tokens, first_sorry, opaque_spans, words
+from farm.lean_text.scanner import NAME, OPAQUE, Opaque, code_tokens, first_sorry, opaque_spans, words
 
 _THEOREMS = ("theorem", "lemma", "example")
 _DEFINITIONS = ("def", "instance", "abbrev")
@@ -183,8 +183,8 @@ def _may_hide(text: str, start: int, end: int) -> bool:
 
 # The marks that decide the end of a signature.
 _MARK = re.compile(
-    r"""(?P<opaque>--[^\n]*+|/-|"|«[^«»\n]*+»)
-    |(?P<open>[(\[{⟨⟪⟦⦃])|(?P<close>[)\]}⟩⟫⟧⦄])|(?P<assign>:=)|(?P<arrow>=>)|(?P<bar>\|(?<=[ \t\n]\|))
+    rf"(?P<opaque>{OPAQUE})"
+    r"""|(?P<open>[(\[{⟨⟪⟦⦃])|(?P<close>[)\]}⟩⟫⟧⦄])|(?P<assign>:=)|(?P<arrow>=>)|(?P<bar>\|(?<=[ \t\n]\|))
     |(?P<binder>\b(?:let|have|letI|haveI)\b(?!['!?.]))|(?P<function>\b(?:fun|match)\b|λ)
     |(?P<where>\bwhere\b)|(?P<command>^(?:theorem|lemma|example|def|instance|abbrev|end)\b)""",
     re.VERBOSE | re.MULTILINE,

@@ -71,10 +71,9 @@ _STRING_TEXT = re.compile(r'(?:[^"\\{]++|\\.|(?!))*+["{]?', re.DOTALL)
 _NEST = re.compile(r"/-|-/")
 # Constructs that may hold text other than code: the only places where a search needs care. A letter before an
 # r or a quote makes it part of a name; looking behind after the first character keeps the search fast.
-_OPAQUE = re.compile(
-    rf"""--[^\n]*+|/-|{_STRING}|«[^«»\n]*+»|r(?<![{_REST}]r)\#*+"|'(?<![{_REST}]'){_CHAR[1:]}""",
-    re.DOTALL,
-)
+OPAQUE = rf"""(?s:--[^\n]*+|/-|{_STRING}|«[^«»\n]*+»|r(?<![{_REST}]r)\#*+"|'(?<![{_REST}]'){_CHAR[1:]})"""
+"""The pattern of the start of a text that is no code: a comment, a string, a character, a «» name."""
+_OPAQUE = re.compile(OPAQUE)
 # Text without a comment that nests deeper than `_DEEPEST`, and without an opaque construct that has no end.
 _DEEPEST = 4
 _NESTED = r"(?!)"

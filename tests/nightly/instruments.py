@@ -55,6 +55,7 @@ _LONG = (
         name="images",
         arguments=(*_PYTEST, "tests/acceptance/test_images.py", "tests/acceptance/test_isolation.py"),
     ),
+    Instrument(name="honest", arguments=(*_PYTEST, "tests/acceptance/test_honest_programs.py")),
     Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py")),
     Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py")),
 )

@@ -62,7 +62,10 @@ def test_the_quick_way_to_the_end_of_a_signature_leads_where_the_long_one_does(t
                 ending,
                 f"theorem t{above}(h : p{auto}) : q{kept}",
             )
-            for above in (" ", " -- x := by\n  ", " /- := by sorry -/ ", ' (s : s = ":= by (") ')
+            for above in (
+                *(" ", " -- x := by\n  ", " /- := by sorry -/ ", ' (s : s = ":= by (") ', " (c : c = '\"') "),
+                *(' (s : s = r#"a := " by ("#) ', ' (s : s = r##"a"# := by ("##) ', " (c : c = '(') "),
+            )
             for auto in ("", " := by simp", " := by\n  -- (\n  simp")
             for end, ending, kept in (
                 ("", "none", ""),

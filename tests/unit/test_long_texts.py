@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import pytest
-from farm_workers.checking.blame import blames_statement
 from farm_workers.checking.policy import screened
 from farm_workers.checking.stages import Candidate
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -16,11 +14,9 @@ from farm.assembly.challenge import Challenge
 from farm.assembly.segments import LineMap, Location, Segment, starts_in
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
-from farm.judging.report import Message
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import LONGEST_READ
 from tests.counted import assert_few
-from tests.reports import CLEAN, with_facts
 
 CHARACTERS = 1_000_000
 HEADER = "import A\n"
@@ -28,11 +24,6 @@ ENVIRONMENT = LeanEnvironment(
     name="core", digest="d", toolchain="t", lean=("lean",), lean_path=(), header=HEADER
 )
 CHALLENGE = Challenge(program=f"{HEADER}theorem t : 1 = 1 := sorry\n", name="t")
-#: A program can print what looks like a message, at any place.
-FORGED = Message(
-    severity="error", kind="", text="no", line=2**31 - 1, column=2**31 - 1, end_line=None, end_column=None
-)
-REPORT = with_facts(CLEAN, exit_status=1, messages=(FORGED,))
 PIECES = (
     *("(", "⟨", '"', '\\"', "\\", "'", "«", " ", "\n", "x", "x.", "1", "@[", "@[simp] ", "#", "-- x\n"),
     *("/-", "/--/", "open a\n", "import A.B\n", "set_option a.b true\n", "attribute ", "run_x ", 's!"{'),
@@ -41,10 +32,9 @@ PIECES = (
 
 
 def all_that_a_worker_does(text: str) -> None:
-    """Read a program as a worker does, before it is given to Lean and behind that."""
+    """Read a program as a worker does, before it is given to Lean."""
     check = Check(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
     screened(Candidate.of(check, ENVIRONMENT, lambda: False, None))
-    blames_statement(check, CHALLENGE, REPORT)
 
 
 #: So many times as long as looking at each character: a fifth of that is common, ten times that unbounded.
@@ -62,23 +52,6 @@ def test_no_text_holds_a_worker_up(
             return partial(all_that_a_worker_does, begun + piece * (size // len(piece)))
 
         assert_few(reading, characters, each=each, timed=timed, times=times)
-
-
-PROGRAM = f"{HEADER}theorem t : 1 = 1 := by\n  foo\n"
-#: No place, a place behind a line, behind the text, and the first of the proof.
-ELSEWHERE = ((0, 0), (0, 12), (1, 9), (1, 15), (1, 2**31 - 1), (5, 0), (2**31 - 1, 0), (3, 2))
-
-
-def blamed(line: int, column: int) -> bool:
-    report = with_facts(REPORT, messages=(replace(FORGED, line=line, column=column),))
-    return blames_statement(Check(program=PROGRAM, challenge=CHALLENGE), CHALLENGE, report)
-
-
-@pytest.mark.parametrize(("line", "column"), ELSEWHERE)
-def test_a_message_that_names_no_place_of_the_statement_blames_nobody_else(line: int, column: int) -> None:
-    assert not blamed(line, column)
-    assert blamed(1, 8)
-    assert blamed(2, 12)
 
 
 def test_the_places_of_many_messages_in_a_long_program_are_found_without_reading_it_again() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from farm_workers.audit.answers import NUMERALS, AnswerRules, equation
-from farm_workers.audit.declarations import Constant
+from farm_workers.audit.declarations import Constant, Module
 from farm_workers.audit.findings import ModuleFinding, Word, found
 from farm_workers.audit.kernel import SORRY
 from farm_workers.audit.names import shown
@@ -19,6 +19,7 @@ from farm_workers.audit.terms import (
     LITERAL,
     MDATA,
     NAT,
+    Reading,
     Walk,
     applied,
     is_constant,
@@ -77,18 +78,24 @@ def _expected_faults(
         return
     if not evaluates:
         yield found(Word.ANSWER_UNDECIDED, name, "Nothing here can compare {} with the expected answer.")
-    theirs = pair.challenge
-    proposition = theirs.constant(stated[0])
-    says = None if proposition is None else equation(theirs.olean, proposition, name)
-    if says is None:
-        yield found(Word.BAD_CHALLENGE, name, "The expected answer of {} does not elaborate to a value.")
-        return
-    if {name, SORRY} & below(theirs, pair.theirs, says.value):
-        yield found(
-            Word.BAD_CHALLENGE, name, "The expected answer of {} contains a sorry, or the definition itself."
-        )
+    if fault := expected_fault(pair.challenge, pair.theirs, name, stated[0]):
+        yield fault
         return
     yield from _differing(pair, name, stated)
+
+
+def expected_fault(
+    challenge: Module, reading: Reading, name: Name, proposition: Name
+) -> ModuleFinding | None:
+    """Return why no answer can be compared with the one that a proposition expects, None if one can."""
+    holder = challenge.constant(proposition)
+    says = None if holder is None else equation(challenge.olean, holder, name)
+    if says is None:
+        return found(Word.BAD_CHALLENGE, name, "The expected answer of {} does not elaborate to a value.")
+    if {name, SORRY} & below(challenge, reading, says.value):
+        sentence = "The expected answer of {} contains a sorry, or the definition itself."
+        return found(Word.BAD_CHALLENGE, name, sentence)
+    return None
 
 
 def _differing(pair: StatementComparison, answer: Name, stated: tuple[Name, Name]) -> Iterator[ModuleFinding]:

@@ -289,6 +289,26 @@ def target_of(challenge: Module | None, ends: tuple[int, int] | None) -> tuple[N
     return None, f"The challenge has {count} theorem with `sorry` as its proof."
 
 
+def challenge_fault(
+    challenge: Module,
+    ends: tuple[int, int],
+    negates: tuple[int, int] | None = None,
+    foreign: Collection[Name] = (),
+) -> ModuleFinding | None:
+    """Return why no module can prove a challenge whose statement ends at a line and column, None if one can.
+
+    A challenge that states a negation has the statement itself end at `negates`. `foreign` are constants of a
+    context above it. Raises `MalformedOlean`.
+    """
+    target, sentence = target_of(challenge, ends)
+    if target is None:
+        return found(Word.BAD_CHALLENGE, None, sentence)
+    if negates is None:
+        return None
+    stated, _ = target_of(challenge, negates)
+    return negation_fault(challenge, target, stated, foreign)
+
+
 def left_open(challenge: Module) -> list[Name]:
     """Return the theorems of a challenge that have `sorry` for a proof. Raises `MalformedOlean`."""
     reading = Reading(challenge.olean, Terms())

@@ -10,6 +10,7 @@ from farm.assembly.challenge import Challenge
 from farm.judging.audit import Answer, Finding
 from farm.lean_text.positions import line_and_column
 from farm.task import Task
+from farm_workers.audit.answer_forms import expected_fault
 from farm_workers.audit.answers import DECIDED, EXPECTED, AnswersAsked, equation, open_definitions
 from farm_workers.audit.declarations import opened_module
 from farm_workers.audit.digest import value_digest
@@ -99,12 +100,30 @@ class ExpectedAnswers:
         stated = replace(challenge, beyond="".join(_stated(pairs)))
         decided = replace(challenge, beyond="".join((stated.beyond, *_decided(pairs))))
         try:
-            self._challenges.compiled(decided, question)
+            compiled = self._challenges.compiled(decided, question)
         except BadChallenge:
-            self._challenges.compiled(stated, question)
+            compiled = self._challenges.compiled(stated, question)
         else:
             stated = decided
+        if fault := _expected_fault(compiled, tuple(name for name, _ in pairs)):
+            raise BadTask(fault)
         return replace(candidate, check=replace(check, challenge=stated))
+
+
+@functools.lru_cache(maxsize=64)
+def _expected_fault(challenge: bytes, names: tuple[str, ...]) -> str | None:
+    """Return the sentence about an expected answer that no answer can be compared with, None without one."""
+    try:
+        with opened_module(challenge) as module:
+            reading = Reading(module.olean, Terms())
+            propositions = [(EXPECTED, f"of_{number}") for number in range(len(names))]
+            faults = (
+                expected_fault(module, reading, parsed(name), proposition)
+                for name, proposition in zip(names, propositions, strict=True)
+            )
+            return next((each.sentence for each in faults if each), None)
+    except MalformedOlean:
+        return None  # the audit says so
 
 
 class AnswerTexts:

@@ -1,66 +1,69 @@
-"""Checking step, blame stage: decides whose text Lean refused: the dataset's or the submission's.
+"""Checking step, blame stage: judges the dataset's text where a program is refused, whatever the reason is.
 
-The stage bounds the text that it reads, so that no submission occupies a worker slot for long.
+No answer to a faulty statement can be judged, so none of them may be rejected either: not by an error of its
+own, a limit, or a text that Lean does not read. Which of the two errors Lean reports first depends on the
+answer, on options and on the other threads of Lean, so the stage asks about the statement alone.
 """
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
+
 from farm.assembly.challenge import Challenge
-from farm.assembly.declaration import read_target
-from farm.judging.ending import lean_refused
-from farm.judging.job import Check
 from farm.judging.report import Report
-from farm.lean_text.policy.screen import LONGEST_READ
-from farm.lean_text.positions import Positions
+from farm.judging.verdict import Outcome, judge
+from farm_workers.audit.audit import challenge_fault
+from farm_workers.audit.declarations import opened_module
+from farm_workers.audit.olean import MalformedOlean, Name
 from farm_workers.box.supervisor import BoxFailed
-from farm_workers.checking.challenges import BadChallenge, Challenges, makes_errors_of_sorries
-from farm_workers.checking.stages import Compiled, failed
+from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
+from farm_workers.checking.seals import text_end
+from farm_workers.checking.stages import Candidate, failed
+
+#: The outcomes that blame the submission.
+_BLAMING = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT})
 
 
 class Blame:
-    """Finds out whether Lean refused a candidate because of its statement; thread-safe."""
+    """Finds out whether the dataset is at fault at a refused candidate; thread-safe."""
 
     def __init__(self, challenges: Challenges) -> None:
         self._challenges = challenges
 
-    def blamed(self, compiled: Compiled) -> Report:
-        """Return the report, with the statement's error if Lean refused the program because of that."""
-        candidate, report = compiled.candidate, compiled.report
-        if candidate.shared is not None:
-            return report  # the statement was compiled with the context, so the error is not its own
-        check, challenge = candidate.check, candidate.check.challenge
-        if challenge is None:
-            return report
-        is_refused = lean_refused(report) and blames_statement(check, challenge, report)
-        if not is_refused and not makes_errors_of_sorries(report):
+    def blamed(self, candidate: Candidate, report: Report) -> Report:
+        """Return the report, with the fault of the statement if the submission is refused below a faulty one.
+
+        Each statement is compiled once; an accepted proof was compared with it already.
+        """
+        challenge, question = candidate.check.challenge, candidate.question
+        if challenge is None or judge(report).outcome not in _BLAMING:
             return report
         try:
-            self._challenges.compiled(challenge, candidate.question)
+            shared, fills = candidate.shared, candidate.check.task.fills
+            stated = shared.challenge if shared else self._challenges.compiled(challenge, question)
+            if fault := _fault(stated, challenge, b"" if shared is None else shared.context):
+                raise BadTask(fault)
+            if fills is not None:
+                self._challenges.of_hole(fills.open(candidate.check.program), question)
         except (BadChallenge, BoxFailed) as error:  # a box's error may be the dataset's or the submission's
-            return failed(report, error)
+            return failed(replace(report, text_error=None, refused=None), error)
         return report
 
 
-def blames_statement(check: Check, challenge: Challenge, report: Report) -> bool:
-    """Return whether Lean's first error may come from the dataset's header, context or statement.
+@functools.lru_cache(maxsize=256)
+def _fault(compiled: bytes, challenge: Challenge, context: bytes) -> str | None:
+    """Return the sentence about a statement that Lean accepts and nothing can prove, None without a fault."""
+    negates = text_end(challenge.program[: challenge.negates]) if challenge.negates else None
+    try:
+        with opened_module(compiled) as module:
+            foreign = _names(context) if context and negates else ()
+            found = challenge_fault(module, text_end(challenge.program), negates, foreign)
+            return None if found is None else found.sentence
+    except MalformedOlean:
+        return None  # the audit says so
 
-    The submission's text above the statement may cause such an error too, so the caller then compiles the
-    challenge alone. For a challenge that declares no name, and for a long text, the result is always true.
-    """
-    if not challenge.name:
-        return True
-    first = report.answer.first_error
-    if first is not None and report.is_of_context(first):
-        return True
-    at = None if first is None else Positions(check.program).offset(first.line, first.column)
-    if max(len(check.program), len(challenge.program)) > LONGEST_READ:
-        return True
-    core = read_target(challenge.program[challenge.context_end :]).core
-    begins = check.program.find(core, check.context_end) if core else -1
-    submitted = check.submitted or ()
-    if at is None:
-        return False
-    if begins < 0:  # the program lacks the statement, so only the submission's own spans are compared
-        return bool(submitted) and not any(start <= at < end for start, end in submitted)
-    own = any(start <= at < end for start, end in submitted if not start <= begins < end)
-    return at < begins + len(core) and not own
+
+def _names(context: bytes) -> list[Name]:
+    with opened_module(context) as module:
+        return list(module.names)

@@ -91,6 +91,19 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     return any(is_of_parser) or (proof.reading == "by" and proof.is_laid_out_as_one())
 
 
+def lacks_refused_text(check: Check, other: Fallback, report: Report) -> bool:
+    """Return whether Lean refused a check's program at a text that another program of the check lacks.
+
+    An error inside the proof, which both contain, is no such text.
+    """
+    error = report.answer.first_error
+    if not lean_refused(report) or error is None or len(check.program) > LONGEST_READ:
+        return False
+    at = Positions(check.program).offset(error.line, error.column)
+    proof = _found(check, other)
+    return at is not None and not (proof is not None and proof.has(at))
+
+
 class Settling:
     """Called with an error of Lean's: whether no later program of a check can be accepted, whatever follows.
 

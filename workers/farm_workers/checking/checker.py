@@ -132,8 +132,8 @@ class Checker:
         `cancelled` is polled; once it returns true, the check ends and its report has a box error. `keep` is
         called with the module that the kernel was given, whole and readable by others, if a seal accepts it.
 
-        The stages are called here and in the next two methods: fallback, for a statement and its negation or
-        for a statement alone; policy and context; compile, seal and second kernel, or blame.
+        The stages are called here and in the next methods: fallback, for a statement and its negation or
+        for a statement alone; policy and context; compile, seal and second kernel; blame.
         """
         candidate = Candidate.of(check, environment, cancelled, way)
         if keep is not None:
@@ -226,19 +226,24 @@ class Checker:
     def _program(self, candidate: Candidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""
         read = screened(candidate)
-        if read.text_error is not None or read.refused is not None:
-            return JudgedCandidate(candidate=candidate, report=read)
         try:
-            judged = self._sharing.judged(self._expected.added(candidate))
+            candidate = self._expected.added(candidate)
+            if read.text_error is not None or read.refused is not None:
+                return JudgedCandidate(candidate=candidate, report=self._blame.blamed(candidate, read))
+            judged = self._sharing.judged(candidate)
         except (BadChallenge, BoxFailed) as error:
             return JudgedCandidate(candidate=candidate, report=failed(Report(tier=read.tier), error))
         return replace(judged, report=replace(judged.report, hits=read.hits))
 
     def _below_context(self, candidate: Candidate) -> Report:
-        """Have a program compiled, and either its module sealed or the cause of Lean's error found.
+        """Have a program compiled and its module sealed, and its statement judged if it is refused.
 
-        Raises NotShared if the program has to be compiled without its shared context.
+        Raises NotShared if the program has to be compiled without its shared context, and BadTask.
         """
+        return self._blame.blamed(candidate, self._sealed(candidate))
+
+    def _sealed(self, candidate: Candidate) -> Report:
+        """Have a program compiled, and its module sealed if Lean accepts it."""
         try:
             candidate = self._filling.read(self._forbidding.read(candidate))
         except LimitReached as limit:
@@ -248,7 +253,7 @@ class Checker:
         with self._compiling.compiled(candidate) as compiled:
             if compiled.needs_seal:
                 return compiled.audited(lambda: self._audited(compiled))
-        return self._blame.blamed(compiled)
+            return compiled.report
 
     def _stated(self, compiled: Compiled) -> Audit:
         """Have the module of a statement alone sealed, for its facts."""

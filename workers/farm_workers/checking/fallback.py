@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from farm.judging.job import Fallback
 from farm.judging.report import Execution, Report
-from farm_workers.checking.candidates import first_stating, may_do_better
+from farm.judging.verdict import Outcome, judge
+from farm_workers.checking.candidates import first_stating, lacks_refused_text, may_do_better
 from farm_workers.checking.stages import Candidate, JudgedCandidate
 
 #: A check's next program is not compiled with less remaining time.
@@ -24,7 +25,8 @@ class Fallbacks:
         """Return the report of the last candidate that was judged, with the time of all of them.
 
         After a program that was refused for text above its proof, or that proves another statement, the
-        check's next program is compiled within the remaining limits.
+        check's next program is compiled within the remaining limits. It is not partial if it lacks the text
+        for which the earlier one was refused: that text is a failed proof, and no permitted sorry.
         """
         counted, first, others = first_stating(own.check)
         left = [other for _, other in others]
@@ -38,9 +40,19 @@ class Fallbacks:
             if following is None:
                 break
             left = left[1:]
-            counted, judged = preamble, self._judge(following.with_others(left))
-            run = both(run, judged.report.run)
+            found = self._judge(following.with_others(left))
+            if _is_partial_without(judged, other, found.report):
+                run = both(found.report.run, run)
+                break
+            counted, judged, run = preamble, found, both(run, found.report.run)
         return replace(judged.report, preamble=counted, run=run)
+
+
+def _is_partial_without(judged: JudgedCandidate, other: Fallback, report: Report) -> bool:
+    """Return whether a later program is partial because it admits what an earlier one failed to prove."""
+    if judge(report).outcome is not Outcome.PARTIAL:
+        return False
+    return lacks_refused_text(judged.candidate.check, other, judged.report)
 
 
 def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:

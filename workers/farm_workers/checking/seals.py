@@ -116,12 +116,12 @@ class Sealable:
         """The end of the statement: line, from 1, and column, from 0; None without a statement."""
         if self.challenge is None and not self.states:
             return None
-        return _end(self.stated)
+        return text_end(self.stated)
 
     @property
     def ends_above(self) -> tuple[int, int] | None:
         """The end of the statement whose negation has to be proved; None for any other challenge."""
-        return _end(self.stated[: self.negates]) if self.negates else None
+        return text_end(self.stated[: self.negates]) if self.negates else None
 
     @property
     def parts_from(self) -> tuple[int, int] | None:
@@ -162,7 +162,7 @@ class _Texts:
     answers: tuple[AnswerText, ...] = ()
 
 
-def _end(text: str) -> tuple[int, int]:
+def text_end(text: str) -> tuple[int, int]:
     """Return where a text ends but for white space: line, from 1, and column, from 0."""
     text = text.rstrip()
     return text.count("\n") + 1, len(text) - text.rfind("\n") - 1
