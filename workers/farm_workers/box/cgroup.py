@@ -166,8 +166,10 @@ class Group:
 
     def threads(self) -> list[int]:
         """Return the threads in the group that this process can see."""
+        # It is opened each time: version 1 gives the same list again to each reader of an open file.
         with contextlib.suppress(OSError):  # the group is gone
-            return [pid for pid in map(int, self._read("pids", self.thread_list).split()) if pid]
+            listed = (self._folders["pids"] / self.thread_list).read_bytes().split()
+            return [pid for pid in map(int, listed) if pid]
         return []
 
     def _is_empty(self) -> bool:
