@@ -16,6 +16,13 @@ _MOST_CPU_SECONDS = 100 * LONGEST_TIMEOUT
 #: A check may use this many times its wall limit in CPU time, unless it is given a limit of its own: Lean's
 #: own threads run beside its elaborator.
 CPU_PER_WALL = 2.0
+#: A check that waits for a core may take this many times its wall limit, or these seconds more.
+_GUARD_TIMES, _GUARD_SECONDS = 4.0, 30.0
+
+
+def guard_seconds(wall_seconds: float) -> float:
+    """Return the wall time after which a check with this limit is ended, whatever it waited for."""
+    return max(_GUARD_TIMES * wall_seconds, wall_seconds + _GUARD_SECONDS)
 
 
 def require_possible(*, wall_seconds: float, memory_mib: int, cpu_seconds: float | None = None) -> None:
@@ -49,7 +56,8 @@ def seconds_of(flag: str, words: str) -> float:
 class Limits:
     """The resources that one check may use; each is a hard limit of the box around it.
 
-    ``wall_seconds`` is the timeout users set. ``cpu_seconds`` counts user and system time of the whole
+    ``wall_seconds`` is the timeout users set; time in which the check waits for a core does not count.
+    ``cpu_seconds`` counts user and system time of the whole
     process tree; ``memory_mib`` is private memory; ``output_kib`` bounds the stored part of stdout and
     stderr.
     """

@@ -70,7 +70,8 @@ class Execution:
     `signal` ended the process; either it or `exit_status` is a number, unless the box failed or a limit ended
     the run. `limit` names the limit for which the box ended the run, or which the run had exceeded at its
     end: ``wall``, ``cpu``, ``memory``, ``output``, ``processes`` or None. `wall_seconds` begin when the
-    command does; `cpu_seconds` is user and system time of the whole process tree, `peak_memory_kib` is as in
+    command does; `waited_seconds` of them it waited for a core, which the limit does not count;
+    `cpu_seconds` is user and system time of the whole process tree, `peak_memory_kib` is as in
     `farm_workers.box.procfs.Usage`. `output_bytes` counts the bytes written to both streams; `output_cut`
     means that the box dropped some of them. `stdout` and `stderr` are empty in a report, whose `Answer` holds
     their contents. `box_error` is the failure of the box, which is no fact about the command. `lacked`
@@ -81,6 +82,7 @@ class Execution:
     exit_status: int | None = None
     signal: int | None = None
     wall_seconds: float = 0.0
+    waited_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_memory_kib: int = 0
     limit: str | None = None
@@ -91,6 +93,11 @@ class Execution:
     box_error: str | None = None
     lacked: str | None = None
     isolation: str = "none"
+
+    @property
+    def counted_seconds(self) -> float:
+        """The time that a wall limit counts: without the waits for a core."""
+        return self.wall_seconds - self.waited_seconds
 
     @property
     def is_undisturbed(self) -> bool:

@@ -358,7 +358,7 @@ def _farm_failed(report: Report) -> Verdict:
 _LIMITS: dict[str | None, tuple[Reason, str]] = {
     "wall": (
         Reason.WALL_LIMIT,
-        "{words.prover} did not finish within the time limit (it ran for {0.wall_seconds:.1f} s).",
+        "{words.prover} did not finish within the time limit (it ran for {0.counted_seconds:.1f} s{waits}).",
     ),
     "cpu": (
         Reason.CPU_LIMIT,
@@ -374,12 +374,18 @@ _LIMITS: dict[str | None, tuple[Reason, str]] = {
 }
 
 
+#: The sentence omits a shorter wait for a core, in seconds.
+_SHOWN_WAIT = 0.1
+
+
 def _limit_ended_it(report: Report) -> Verdict:
     word = limit(report)
     if word not in _LIMITS:
         return box_failed(f"it reported an unknown limit, {word!r}")
     reason, detail = _LIMITS[word]
-    return _verdict(reason, detail.format(report.run, words=report.words))
+    waited = report.run.waited_seconds
+    waits = f", not counting {waited:.1f} s in which it waited for a core" if waited >= _SHOWN_WAIT else ""
+    return _verdict(reason, detail.format(report.run, words=report.words, waits=waits))
 
 
 def _silent(report: Report) -> Verdict:

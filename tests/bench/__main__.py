@@ -32,6 +32,7 @@ from tests.bench.levels import levels
 from tests.bench.library import library
 from tests.bench.looking import looking
 from tests.bench.metrics import metrics
+from tests.bench.neighbours import neighbours
 from tests.bench.pruning import pruning
 from tests.bench.reporting import reports
 from tests.bench.sessions import larger_header, over_http, sessions
@@ -60,6 +61,7 @@ class Part(StrEnum):
     SESSION_AGREEMENT = "session-agreement"
     LIBRARY = "library"
     LEVELS = "levels"
+    NEIGHBOURS = "neighbours"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -81,6 +83,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.SESSION_AGREEMENT: agreement,
     Part.LIBRARY: library,
     Part.LEVELS: levels,
+    Part.NEIGHBOURS: neighbours,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

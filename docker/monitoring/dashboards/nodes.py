@@ -62,6 +62,17 @@ _WORKERS = (
 
 _TROUBLE = (
     Series(
+        "Waits for a core",
+        """Share of their time in which the checks of each worker waited for a processor core. Limits do not
+        count it, but verdicts come later: lower FARM_CONCURRENCY, or move other programs off the node.""",
+        Prom(
+            f"sum by (instance) (rate(farm_core_wait_seconds_total{STEP}))"
+            f" / sum by (instance) (rate(farm_box_seconds_total{STEP}))",
+            "{{instance}}",
+        ),
+        options={"most": 1},
+    ),
+    Series(
         "Leases that went wrong",
         """Checks per second that changed hands: `lost` were given up by their worker before it had a verdict
         (also because somebody cancelled them), `refused` are late results that counted for nothing,

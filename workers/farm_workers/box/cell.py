@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import replace
 
 from farm.judging.report import Execution
-from farm_workers.box import procfs
+from farm_workers.box import launch, procfs
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.leftovers import AT_ONCE, clear_away
 from farm_workers.box.measured import Measured
@@ -45,6 +46,9 @@ class Cell(Measured):
 
     def _sampled(self) -> Usage:
         return procfs.usage(self._supervisor.pid)
+
+    def _processes(self) -> Iterable[int]:
+        return launch.descendants(self._supervisor.pid)
 
     def allow(self, more_mib: int) -> None:
         """Limit the memory to what the cell uses now and `more_mib`. Raises OSError."""

@@ -39,6 +39,8 @@ class Group:
     door: str
     memory: str
     peak: str
+    #: The file that lists the threads.
+    thread_list: str
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
         """Use the group with these folders, by controller; several may be the same."""
@@ -162,6 +164,14 @@ class Group:
         """Return the processes in the group."""
         return pids_in(self._folders["pids"])
 
+    def threads(self) -> list[int]:
+        """Return the threads in the group that this process can see."""
+        # It is opened each time: version 1 gives the same list again to each reader of an open file.
+        with contextlib.suppress(OSError):  # the group is gone
+            listed = (self._folders["pids"] / self.thread_list).read_bytes().split()
+            return [pid for pid in map(int, listed) if pid]
+        return []
+
     def _is_empty(self) -> bool:
         """Whether the group has no process; this count is always fresh, and cheaper than their list."""
         try:
@@ -225,7 +235,7 @@ class Group1(Group):
     """A group of version 1: one folder in the hierarchy of each controller."""
 
     #: The file for threads: to move a single thread, the kernel need not stop all processes.
-    door = "tasks"
+    door = thread_list = "tasks"
     memory, peak = "memory.usage_in_bytes", "memory.max_usage_in_bytes"
 
     def _killed(self) -> int:
@@ -268,6 +278,7 @@ class Group2(Group):
     """A group of version 2: one folder."""
 
     door, memory, peak = PROCESSES, "memory.current", "memory.peak"
+    thread_list = "cgroup.threads"
 
     def _killed(self) -> int:
         return self._keyed("memory", "memory.events")["oom_kill"]

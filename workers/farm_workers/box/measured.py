@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 
 from farm.judging.report import Execution
 from farm.limits import Limits
+from farm_workers.box import procfs
 from farm_workers.box.cgroup import Group
 from farm_workers.box.leftovers import AT_ONCE
 from farm_workers.box.procfs import Usage
@@ -24,9 +26,10 @@ class Measured:
     """A process tree whose usage is read and compared with its limits of memory and processes.
 
     `seen` is the usage at the last look. Subclasses set `_group` if they have a control group; else their
-    `_sampled` measures the tree.
+    `_sampled` measures the tree of their `_processes`.
     """
 
+    is_new = True
     _group: Group | None
 
     def __init__(self, limits: Limits, *, is_grouped: bool) -> None:
@@ -45,6 +48,13 @@ class Measured:
 
     def _sampled(self) -> Usage:
         raise NotImplementedError
+
+    def _processes(self) -> Iterable[int]:
+        raise NotImplementedError
+
+    def threads(self) -> Iterable[int]:
+        """Return the threads of the tree."""
+        return self._group.threads() if self._group else procfs.threads(self._processes())
 
     def usage(self) -> Usage:
         """Return the tree's current usage: a few file reads in a control group, else a walk through /proc."""

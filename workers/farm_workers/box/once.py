@@ -10,7 +10,7 @@ import contextlib
 import os
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,7 @@ from typing import Protocol
 from farm.judging.report import Execution
 from farm.limits import Limits
 from farm_workers.box.cell import Cell
+from farm_workers.box.clock import Clock, Starved
 from farm_workers.box.copy import as_file
 from farm_workers.box.isolation import Isolation
 from farm_workers.box.leftovers import AT_ONCE
@@ -101,11 +102,12 @@ class _Output:
 
 
 class Watched(Protocol):
-    """A process tree that can be watched: a `Cell`, or one check in a cell."""
+    """A process tree that can be watched: a `Cell`, or one check in a cell; one that `is_new` begins now."""
 
     stdout: int
     stderr: int
     over: int
+    is_new: bool
 
     @property
     def seen(self) -> Usage:
@@ -113,6 +115,9 @@ class Watched(Protocol):
 
     def breach(self) -> str | None:
         """Return the limit that was hit, ``memory`` or ``processes``, else None."""
+
+    def threads(self) -> Iterable[int]:
+        """Return the tree's threads."""
 
     def kill(self) -> None:
         """Kill the tree."""
@@ -149,6 +154,8 @@ class _Watch:
         self._error: str | None = None
         self._killed_at: float | None = None
         self._started = time.monotonic()
+        self._clock = Clock(cell.threads, lambda: cell.seen.cpu_seconds, is_new=cell.is_new)
+        self._wall_left = limits.wall_seconds
         self._wall_seconds = 0.0
 
     def until_over(self, cancelled: Cancelled, suffices: Suffices) -> None:
@@ -182,9 +189,8 @@ class _Watch:
     def _next_look(self, now: float) -> float:
         """Return when to look again: when a limit could be reached, or a cancellation must be noticed."""
         cpu_left = (self._limits.cpu_seconds - self._cell.seen.cpu_seconds) / _CPUS
-        wall_left = self._started + self._limits.wall_seconds - now
         self._interval = min(2 * self._interval, SLOWEST_LOOK)
-        return now + min(self._interval, max(cpu_left, FIRST_LOOK), max(wall_left, FIRST_LOOK / 10))
+        return now + min(self._interval, max(cpu_left, FIRST_LOOK), max(self._wall_left, FIRST_LOOK / 10))
 
     def _late(self) -> bool:
         """Whether the command was killed but lives: closing the cell then hands it to the background."""
@@ -204,27 +210,35 @@ class _Watch:
         """Kill the command when it exceeds a limit or the check was cancelled."""
         if self._killed_at is not None:
             return
-        self._limit = self._exceeded(now - self._started)
+        cause = None
+        try:
+            cause = self._limit = self._exceeded()
+        except Starved as error:
+            cause, self._error = "starved", str(error)
         if cancelled():
-            self._error = CANCELLED
-        if self._limit or self._error:
+            cause, self._error = cause or "cancelled", CANCELLED
+        if cause:
             self._killed_at = now
             self._cell.kill()
-            events.killed(self._limit or "cancelled")
+            events.killed(cause)
 
-    def _exceeded(self, wall_seconds: float) -> str | None:
+    def _exceeded(self) -> str | None:
         if breach := self._cell.breach():
             return breach
-        if wall_seconds >= self._limits.wall_seconds:  # first: a late look on a busy machine sees both
+        self._wall_left = self._clock.left(self._limits.wall_seconds)
+        if self._wall_left <= 0:  # first: a late look on a busy machine sees both
             return "wall"
         return "cpu" if self._cell.seen.cpu_seconds > self._limits.cpu_seconds else None
 
     def facts(self, ended: Execution) -> Execution:
         """Return how the command ended, with the figures and output collected while it ran."""
         limit = self._limit or ended.limit or self._limit_at_end(ended)
+        waited = min(self._clock.waited, self._wall_seconds)
+        events.watched(self._wall_seconds, waited)
         return replace(
             ended,
             wall_seconds=self._wall_seconds,
+            waited_seconds=waited,
             limit=limit or ("output" if self._output.cut else None),
             stdout=bytes(self._output.kept["stdout"]),
             stderr=bytes(self._output.kept["stderr"]),

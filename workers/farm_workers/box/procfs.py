@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,6 +119,13 @@ def is_left_over(name: str) -> bool:
 
 def _namespace() -> int:
     return Path("/proc/self/ns/pid").stat().st_ino
+
+
+def threads(pids: Iterable[int]) -> Iterator[int]:
+    """Yield the threads of these processes that are alive."""
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has just ended
+            yield from (int(each.name) for each in Path(f"/proc/{pid}/task").iterdir())
 
 
 def _ticks(pid: int, places: slice) -> int:

@@ -62,7 +62,7 @@ def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
     """
     check, run = judged.candidate.check, judged.report.run
     limits, granted = check.limits, judged.candidate.question.limits
-    wall = min(limits.wall_seconds, granted.wall_seconds - run.wall_seconds)
+    wall = min(limits.wall_seconds, granted.wall_seconds - run.counted_seconds)
     cpu = min(limits.cpu_seconds, granted.cpu_seconds - run.cpu_seconds)
     if min(wall, cpu) < LEAST_SECONDS or not may_do_better(check, other, judged.report):
         return None
@@ -76,6 +76,7 @@ def both(first: Execution, last: Execution) -> Execution:
     return replace(
         last,
         wall_seconds=first.wall_seconds + last.wall_seconds,
+        waited_seconds=first.waited_seconds + last.waited_seconds,
         cpu_seconds=first.cpu_seconds + last.cpu_seconds,
         lacked=last.lacked or first.lacked,
     )

@@ -130,7 +130,7 @@ class _Spent:
     def left(self) -> Limits | None:
         """The limits of the next tactic, None if the time is spent."""
         limits, run = self._limits, self.run
-        wall = min(limits.wall_seconds - run.wall_seconds, _SHARE * limits.wall_seconds)
+        wall = min(limits.wall_seconds - run.counted_seconds, _SHARE * limits.wall_seconds)
         cpu = min(limits.cpu_seconds - run.cpu_seconds, _SHARE * limits.cpu_seconds)
         if min(wall, cpu) < LEAST_SECONDS:
             return None

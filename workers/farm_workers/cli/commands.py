@@ -334,6 +334,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
             way=report.way,
             isolation=report.run.isolation,
             wall_seconds=round(report.run.wall_seconds, 3),
+            waited_seconds=round(report.run.waited_seconds, 3),
             cpu_seconds=round(report.run.cpu_seconds, 3),
             peak_memory_mib=round(report.run.peak_memory_kib / 1024, 1),
             messages=[

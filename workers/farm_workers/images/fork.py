@@ -11,13 +11,13 @@ import select
 import signal
 import socket
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from farm.judging.report import Execution
 from farm.limits import Limits
-from farm_workers.box import procfs
+from farm_workers.box import launch, procfs
 from farm_workers.box.copy import as_file, taken
 from farm_workers.box.isolation import Isolation, fresh_folder
 from farm_workers.box.launch import FILE_BYTES
@@ -169,6 +169,9 @@ class Fork(Measured):
 
     def _sampled(self) -> Usage:
         return procfs.usage(self.pid, itself=True)
+
+    def _processes(self) -> Iterable[int]:
+        return [self.pid, *launch.descendants(self.pid)]
 
     def kill(self) -> None:
         """Kill it with all its descendants; may be called again."""

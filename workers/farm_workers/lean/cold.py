@@ -53,7 +53,7 @@ class Cold:
         run = reply.report.run
         if run.is_undisturbed and run.exit_status is not None:
             known = self._shortest.get(_key(question))
-            if known is None or run.wall_seconds < known.wall_seconds:
+            if known is None or run.counted_seconds < known.counted_seconds:
                 self._shortest.put(_key(question), run)
         return reply
 

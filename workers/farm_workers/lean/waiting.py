@@ -9,7 +9,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from farm.judging.report import Execution
@@ -171,6 +171,8 @@ def _is_readable(descriptor: int, seconds: float = 0.0) -> bool:
 class _FromNow:
     """A cell whose usage and limits count from now on, without the import."""
 
+    is_new = False
+
     def __init__(self, cell: Cell, limits: Limits) -> None:
         self._cell, self._before = cell, cell.usage()
         self.stdout, self.stderr, self.over = cell.stdout, cell.stderr, cell.over
@@ -187,6 +189,10 @@ class _FromNow:
     def breach(self) -> str | None:
         """Return the limit that was hit."""
         return self._cell.breach()
+
+    def threads(self) -> Iterable[int]:
+        """Return the threads of its processes."""
+        return self._cell.threads()
 
     def kill(self) -> None:
         """Kill the process."""

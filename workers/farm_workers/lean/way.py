@@ -87,7 +87,7 @@ class Question:
         """Return the question with `times` the run's wall and processor time added to its limits."""
         more = replace(
             self.limits,
-            wall_seconds=self.limits.wall_seconds + times * run.wall_seconds,
+            wall_seconds=self.limits.wall_seconds + times * run.counted_seconds,
             cpu_seconds=self.limits.cpu_seconds + times * run.cpu_seconds,
         )
         return replace(self, limits=more)

@@ -72,7 +72,7 @@ def recorded(claim: Claim, decision: Decision) -> None:
     measured.wall_seconds.observe(run.wall_seconds)
     measured.cpu_seconds.observe(run.cpu_seconds)
     measured.memory_bytes.observe(run.peak_memory_kib << 10)
-    measured.wall_ratio.observe(run.wall_seconds / limits.wall_seconds)
+    measured.wall_ratio.observe(run.counted_seconds / limits.wall_seconds)
     measured.cpu_ratio.observe(run.cpu_seconds / limits.cpu_seconds)
     measured.memory_ratio.observe(run.peak_memory_kib / (limits.memory_mib << 10))
     _recorded_of_module(metrics, claim, decision)
@@ -166,9 +166,16 @@ def holding(sessions: int) -> None:
 
 
 def killed(cause: str) -> None:
-    """Count a boxed process that was killed at a limit, or because it was ``cancelled``."""
+    """Count a boxed process that was killed at a limit, ``starved``, or because it was ``cancelled``."""
     if _metrics is not None:
         _metrics.kills.labels(cause).inc()
+
+
+def watched(wall_seconds: float, waited_seconds: float) -> None:
+    """Count the time of a boxed process, and the part of it in which it waited for a core."""
+    if _metrics is not None:
+        _metrics.box_seconds.inc(wall_seconds)
+        _metrics.core_wait_seconds.inc(waited_seconds)
 
 
 def examined(environment: str, *, passed: bool) -> None:

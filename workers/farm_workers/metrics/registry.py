@@ -50,7 +50,7 @@ REFUSALS = (
 #: Why an attempt of a worker fails.
 FAILURES = (Reason.BOX_FAILED, Reason.KILLED, Reason.BAD_ENVIRONMENT, Reason.NO_REPLY)
 #: The causes of killing a boxed process.
-_CAUSES = ("wall", "cpu", "memory", "processes", "cancelled", "out_of_memory")
+_CAUSES = ("wall", "cpu", "memory", "processes", "starved", "cancelled", "out_of_memory")
 #: The outcomes of a tactic (`farm_workers.sessions.outcome`).
 STEP_OUTCOMES = (
     *("goals", "no_goals", "error", "timeout", "heartbeats", "memory", "crashed", "skipped", "lost"),
@@ -208,6 +208,10 @@ class Metrics:
         )
         self.forks = self._counter("farm_forks", "Forks of images.", "environment", "purpose")
         self.kills = self._counter("farm_kills", "Boxed processes that were killed.", "cause")
+        self.box_seconds = self._counter("farm_box_seconds", "Wall time of boxed processes.")
+        self.core_wait_seconds = self._counter(
+            "farm_core_wait_seconds", "Wall time in which boxed processes waited for a core."
+        )
 
     def _add_canaries(self) -> None:
         self.forkable = Gauge(

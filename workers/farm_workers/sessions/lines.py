@@ -8,7 +8,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from farm_workers.box.clock import LOOK_SECONDS
 
 #: The most bytes of the answer to one tactic; the farm writes none that is longer.
 _MOST_BYTES = 4 << 20
@@ -44,18 +46,21 @@ class Output:
 
 
 class Lines:
-    """Reads lines of JSON from a socket, each until a deadline, and some output meanwhile."""
+    """Reads lines of JSON from a socket, each within its time, and some output meanwhile."""
 
     def __init__(self, given: socket.socket, output: Output | None = None) -> None:
         self._socket, self._read, self._output = given, bytearray(), output
         given.setblocking(False)
 
-    def next(self, deadline: float) -> dict[str, object] | None:
-        """Return the next line, None at the end. Raises TimeoutError, and ValueError for no JSON."""
+    def next(self, left: Callable[[], float]) -> dict[str, object] | None:
+        """Return the next line, None at the end; `left` returns its remaining seconds.
+
+        Raises TimeoutError, ValueError for no JSON, and whatever `left` raises.
+        """
         while (end := self._read.find(b"\n")) < 0:
             if len(self._read) > _MOST_BYTES:
                 raise ValueError("a line that is too long")
-            self._wait(deadline)
+            self._wait(left)
             try:
                 read = self._socket.recv(_CHUNK)
             except ConnectionResetError:
@@ -73,17 +78,17 @@ class Lines:
             raise ValueError("a line that is no object")  # noqa: TRY004 - data, not a type of ours
         return found
 
-    def _wait(self, deadline: float) -> None:
+    def _wait(self, left: Callable[[], float]) -> None:
         """Wait until there is something to read. Raises TimeoutError."""
-        while (left := deadline - time.monotonic()) > 0:
+        while (seconds := min(left(), LOOK_SECONDS)) > 0:
             if self._output is None or not self._output.open:
-                if is_readable(self._socket, left):
+                if is_readable(self._socket, seconds):
                     return
                 continue
             poll = select.poll()
             for file in (self._socket.fileno(), *self._output.open):
                 poll.register(file, select.POLLIN)
-            found = dict(poll.poll(1000 * left))
+            found = dict(poll.poll(1000 * seconds))
             if found.pop(self._socket.fileno(), None):
                 return
             for pipe in found:

@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from farm.judging import causes
 from farm.judging.messages import says_heartbeats
@@ -20,6 +21,7 @@ from farm.judging.places import at_line
 from farm.judging.report import Answer
 from farm.lean_text.header import header_end
 from farm.limits import Limits
+from farm_workers.box.clock import Clock, Starved
 from farm_workers.box.copy import as_file
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.environments.lean_environment import LeanEnvironment
@@ -194,12 +196,7 @@ class Session:
 
     def _opened(self, ours: socket.socket, program: str) -> list[RootGoals]:
         output = Output([self._fork.stdout, self._fork.stderr])
-        try:
-            answer = Lines(ours, output).next(time.monotonic() + OPEN_SECONDS)
-        except TimeoutError:
-            raise NoSession(f"the program is not elaborated within {OPEN_SECONDS:g} s") from None
-        except (ValueError, OSError) as error:
-            raise NoSession(f"{_SPOILED}: {error}") from error
+        answer = self._first_answer(Lines(ours, output))
         if answer is None:
             limit = self._fork.breach()
             if limit is None:
@@ -218,6 +215,16 @@ class Session:
         try:
             return [_root(each, lines) for each in listed]
         except ValueError as error:
+            raise NoSession(f"{_SPOILED}: {error}") from error
+
+    def _first_answer(self, lines: Lines) -> dict[str, object] | None:
+        try:
+            return lines.next(self._time(OPEN_SECONDS))
+        except TimeoutError:
+            raise NoSession(f"the program is not elaborated within {OPEN_SECONDS:g} s") from None
+        except Starved as error:
+            raise BoxFailed(f"no session could be opened: {error}") from None
+        except (ValueError, OSError) as error:
             raise NoSession(f"{_SPOILED}: {error}") from error
 
     # Steps
@@ -312,12 +319,18 @@ class Session:
         states = [(root, above[:kept]) for kept in range(len(above) - before + 1, len(above) + 1)]
         try:
             self._await_state(lines, min((before + 1) * limits.seconds, _PATH_SECONDS))
+        except Starved as error:
+            yield self._starved(error, lines, holder, number)
+            return False
         except TimeoutError:
             self._ended(lines, holder, number)
             raise LookupError("the state cannot be made again within its limits") from None
         for tactic in tactics:
             try:
-                found = lines.next(time.monotonic() + limits.seconds)
+                found = lines.next(self._time(limits.seconds))
+            except Starved as error:
+                yield self._starved(error, lines, holder, number)
+                return False
             except TimeoutError:
                 self._ended(lines, holder, number)
                 said = f"the tactic did not end within {limits.seconds:g} s"
@@ -339,9 +352,12 @@ class Session:
         return bool(states)
 
     def _await_state(self, lines: Lines, seconds: float) -> None:
-        """Wait until a fork has reached the state. Raises TimeoutError, LookupError and SessionGone."""
+        """Wait until a fork has reached the state.
+
+        Raises TimeoutError, Starved, LookupError and SessionGone.
+        """
         try:
-            found = lines.next(time.monotonic() + seconds)
+            found = lines.next(self._time(seconds))
         except TimeoutError:
             raise
         except (ValueError, OSError):
@@ -361,6 +377,15 @@ class Session:
         except (TimeoutError, OSError):
             self.close()
             raise SessionGone("a fork of the session could not be ended") from None
+
+    def _time(self, seconds: float) -> Callable[[], float]:
+        """Return a function for the remaining seconds of a limit, on the clock of the session's processes."""
+        return partial(Clock(self._fork.threads, self.cpu_seconds).left, seconds)
+
+    def _starved(self, error: Starved, lines: Lines, holder: _Holder, number: int) -> Outcome:
+        """End a fork that got no core, and return the outcome of its tactic. Raises SessionGone."""
+        self._ended(lines, holder, number)
+        return Outcome(outcome=CRASHED, message=f"the tactic was not tried to its end: {error}")
 
     def _crashed(self) -> Outcome:
         limit = self._fork.breach()
