@@ -48,7 +48,7 @@ class Gathering(Generic[_A, _B]):
         del self._waiting[kind], self._at_work[kind]
 
     async def _outcomes(self, requests: Sequence[_A]) -> Sequence[_B | Exception]:
-        """Store requests together, or each by itself where what is wrong with one of them keeps all out."""
+        """Store requests together, or each by itself where the fault of one of them keeps all out."""
         try:
             return await self._store(requests)
         except ServerDown as error:
@@ -60,7 +60,7 @@ class Gathering(Generic[_A, _B]):
 
 
 def _settle(answer: asyncio.Future[_B], outcome: _B | Exception) -> None:
-    if answer.done():  # its client has gone; what is stored stays stored
+    if answer.done():  # its client has gone; the request stays stored
         return
     if isinstance(outcome, Exception):
         answer.set_exception(outcome)

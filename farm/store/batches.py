@@ -150,7 +150,7 @@ class NewBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submitter:
-    """Who submits batches: `key` has the limits and the weight of an API key."""
+    """The submitter of batches: `key` has the limits and the weight of an API key."""
 
     owner: str = ""
     key: Key | None = None
@@ -161,7 +161,7 @@ def store_batches(
 ) -> list[Batch | FarmError]:
     """Store batches together, or find the items that were stored before under the same idempotency keys.
 
-    Returns for each batch what was stored, or why nothing of it was: `KeyReused` or `OverLimit`. Waits for
+    Returns each batch as it is stored, or its error if nothing of it is: `KeyReused` or `OverLimit`. Waits for
     PostgreSQL's disk only where something is queued. Several batches have one item each: so all locks are
     taken in one order. Raises `UsageError` for an environment that is gone, and `ServerDown`; nothing is
     stored then.
@@ -190,7 +190,7 @@ class BatchRows(NewRun):
         self._options, self._key = options, submitter.key
 
     def store(self, batches: Sequence[NewBatch]) -> list[Batch | FarmError]:
-        """Store the items that were not stored before, and return all of them, or what kept a batch out."""
+        """Store the items that were not stored before, and return all of them, or the error of a batch."""
         refused = self._refused(batches)
         admitted = [each for each in batches if each.id not in refused]
         for each in admitted:

@@ -100,7 +100,7 @@ _LOCK = """
         known.level + greatest(0, extract(epoch FROM clock_timestamp() - known.at)::float8) * %(rate)s)
     RETURNING level, coalesce(full_until > clock_timestamp(), false)
 """
-# A statement of its own: one that waited for the lock would not see what the other transaction has counted.
+# A statement of its own: one that waited for the lock would not see the other transaction's batches.
 _SUM = "SELECT coalesce(sum(proofs), 0)::bigint FROM unfinished WHERE owner = %(key)s"
 # Those that were sent before under their idempotency keys are counted already.
 _AGAIN = "SELECT key FROM item_keys WHERE owner = %(key)s AND key = ANY(%(keys)s)"
@@ -213,7 +213,7 @@ def begin_step(engine: Engine, key: Key, name: str) -> None:
 
 @contextmanager
 def _admission(engine: Engine, key: Key) -> Iterator[Admission]:
-    """Give the admission of a transaction; what it learns is stored although the block raises `OverLimit`."""
+    """Give the admission of a transaction, which commits although the block raises `OverLimit`."""
     over: OverLimit | None = None
     with reaching(engine), engine.begin() as connection, together(connection) as driver:
         admission = Admission(driver, key)
