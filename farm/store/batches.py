@@ -161,7 +161,7 @@ def store_batches(
 ) -> list[Batch | FarmError]:
     """Store batches together, or find the items that were stored before under the same idempotency keys.
 
-    Returns each batch as it is stored, or its error if nothing of it is: `KeyReused` or `OverLimit`. Waits for
+    Returns each batch as it is stored, or its error if it is not: `KeyReused` or `OverLimit`. Waits for
     PostgreSQL's disk only where something is queued. Several batches have one item each: so all locks are
     taken in one order. Raises `UsageError` for an environment that is gone, and `ServerDown`; nothing is
     stored then.
