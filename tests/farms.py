@@ -43,7 +43,7 @@ def asking(farm: Command) -> Iterator[tuple[Facts, Queries]]:
 
 _TABLES = ("runs", "manifests", "programs", "checks", "jobs", "attempts", "verdicts")
 #: The tables that `Quiet.clear` empties: what the servers, the workers and a migration filled stays.
-_CLEARED = (*_TABLES, "item_keys", "tallies", "api_keys")
+_CLEARED = (*_TABLES, "item_keys", "tallies", "api_keys", "key_uses", "unfinished")
 
 
 @dataclass(frozen=True)

@@ -274,12 +274,12 @@ class KeyFlags:
     ] = None
     per_second: Annotated[
         float | None,
-        Option(help="Proofs it may submit a second, per replica; no limit by default.", show_default=False),
+        Option(help="Proofs it may submit a second; no limit by default.", show_default=False),
     ] = None
     in_flight: Annotated[
         int | None,
         Option(
-            help="Unfinished proofs it may have at once, per replica; no limit by default.",
+            help="Unfinished proofs it may have at once; no limit by default.",
             show_default=False,
         ),
     ] = None
@@ -290,3 +290,6 @@ class KeyFlags:
             show_default=False,
         ),
     ] = None
+    weight: Annotated[
+        int, Option(help="Number of checks that it gets where another key gets one, from 1 to 100.")
+    ] = 1

@@ -26,6 +26,7 @@ _Number = TypeVar("_Number", int, float)
 
 _MOST_PER_SECOND = 1e6
 _MOST_IN_FLIGHT = 10_000_000
+_MOST_WEIGHT = 100
 
 
 def add_to(app: typer.Typer) -> None:
@@ -61,6 +62,7 @@ def add(
         per_second=_limit("--per-second", may.per_second, _MOST_PER_SECOND),
         in_flight=_limit("--in-flight", may.in_flight, _MOST_IN_FLIGHT),
         most_seconds=_limit("--most-seconds", may.most_seconds, LONGEST_TIMEOUT),
+        weight=_limit("--weight", may.weight, _MOST_WEIGHT) or 1,
     )
     Keys(Connections.here().engine).add(key, token.sha256)
     if as_json:
@@ -139,6 +141,7 @@ def _facts(key: Key) -> dict[str, object]:
         "per_second": key.per_second,
         "in_flight": key.in_flight,
         "most_seconds": key.most_seconds,
+        "weight": key.weight,
     }
 
 
@@ -158,5 +161,6 @@ def _cells(stored: StoredKey) -> tuple[str, ...]:
         "" if key.per_second is None else f"{key.per_second:g}",
         "" if key.in_flight is None else f"{key.in_flight}",
         "" if key.most_seconds is None else f"{key.most_seconds:g}",
+        f"{key.weight}",
         *("" if each is None else each.astimezone().strftime("%Y-%m-%d %H:%M:%S") for each in moments),
     )

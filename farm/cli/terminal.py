@@ -440,9 +440,8 @@ def print_environments(rows: Iterable[Sequence[str]]) -> None:
 
 def print_keys(rows: Iterable[Sequence[str]]) -> None:
     """Print one row for each key: id, name, rights, limits, and when it was added and revoked."""
-    table = Table(
-        "id", "name", "scopes", "priorities", "per second", "in flight", "seconds", "added", "revoked"
-    )
+    limits = ("per second", "in flight", "seconds", "weight")
+    table = Table("id", "name", "scopes", "priorities", *limits, "added", "revoked")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     out.print(table)

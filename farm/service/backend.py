@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from farm import declarations
 from farm.broker import call
@@ -21,19 +21,21 @@ from farm.kinds import Kind
 from farm.log import about, logger
 from farm.manifest.lines import printable
 from farm.metrics.farm import FarmMetrics, exposition
-from farm.runs.batch import Items, store_batch
+from farm.runs.batch import Asked, Items, store_batches
 from farm.runs.revise import cancel
 from farm.runs.stepping import item_of as item_of_states
 from farm.service import requests
 from farm.service.answers import in_order, item_id, item_of, result, waits_for
-from farm.service.auth.quotas import Quotas
+from farm.service.auth.key_uses import KeyUses
+from farm.service.gathering import Gathering
 from farm.service.outage import Outage
 from farm.service.waiters import Waiter, Waiters
 from farm.sessions.front import Kept, StepOptions
 from farm.store import readings
-from farm.store.batches import Batch, ItemKey
+from farm.store.batches import Batch, ItemKey, Submitter
 from farm.store.environments import UNSERVED_SECONDS, ServedEnvironment
 from farm.store.keys import Key
+from farm.store.limits import has_limit
 from farm.store.queries import BroughtBatch
 from farm.store.records import Item
 
@@ -88,6 +90,19 @@ def require_time(key: Key, batch: requests.Batch, *, most_seconds: float) -> Non
         raise UsageError(f"{problem(batch.timeout)}; {remedy}")
 
 
+class _Request(NamedTuple):
+    """A client's batch with its key and its trace."""
+
+    batch: requests.Batch
+    key: Key
+    traceparent: str | None
+
+
+def _options_of(batch: requests.Batch) -> str:
+    """Return the options of a batch as a text, which batches that can be stored together share."""
+    return batch.model_dump_json(exclude={"items", "wait_seconds", "accept", "feedback", "batch_name"})
+
+
 class Backend:
     """Stores batches, waits for their items and returns results; for one event loop.
 
@@ -100,9 +115,9 @@ class Backend:
         self._stepping = ThreadPoolExecutor(SESSION_THREADS, thread_name_prefix="sessions")
         self._environments: list[ServedEnvironment] = []
         self._queued = 0
-        self._usage = Quotas()
+        self._usage = KeyUses(connections)
+        self._singles = Gathering[_Request, Batch](self._store_together)
         self._outage = Outage()
-        self._releases: set[asyncio.Task[None]] = set()
         self._looked_at = -math.inf
         self._looking: asyncio.Future[None] | None = None
         self._metrics = FarmMetrics(lambda: readings.read(connections.engine))
@@ -157,42 +172,46 @@ class Backend:
         require_class(key, batch.priority)
         require_time(key, batch, most_seconds=self._connections.settings.most_seconds)
         self._require_environments(batch)
-        self._usage.admit(key, len(batch.items))
-        try:
-            stored = await self._do(lambda: self._store(batch, key.id, traceparent))
-        except BaseException:
-            self._usage.release(key, len(batch.items))
-            raise
-        self._release_later(key, stored)
+        request = _Request(batch, key, traceparent)
+        if len(batch.items) == 1 and not batch.stop_on_first_proof:
+            return await self._singles.add((key.id, _options_of(batch)), request)
+        (stored,) = await self._store_together([request])
+        if isinstance(stored, Exception):
+            raise stored
         return stored
 
-    def require_room(self, key: Key, proofs: int) -> None:
+    async def require_room(self, key: Key, proofs: int) -> None:
         """Raise `OverLimit` if this number of proofs would exceed the key's limits now."""
-        self._usage.require_room(key, proofs)
+        if has_limit(key):
+            await self._do(lambda: self._usage.require_room(key, proofs))
 
-    def _release_later(self, key: Key, stored: Batch) -> None:
-        """For a key with a limit of unfinished proofs, count the batch's items until all are settled."""
-        if key.in_flight is None:
-            self._usage.release(key, len(stored.items))
-            return
-        task = asyncio.get_running_loop().create_task(self._release(key, stored))
-        self._releases.add(task)
-        task.add_done_callback(self._releases.discard)
+    async def _store_together(self, asked: Sequence[_Request]) -> Sequence[Batch | Exception]:
+        return await self._do(lambda: self._store(asked))
 
-    async def _release(self, key: Key, stored: Batch) -> None:
-        waiter = self.wait_for(stored.items, stored.checks)
-        try:
-            await waiter.all()
-        finally:
-            self.waiters.remove(waiter)
-            self._usage.release(key, len(stored.items))
+    def _store(self, asked: Sequence[_Request]) -> list[Batch | Exception]:
+        """Store requests of one key with the same options; return for each its batch, or why it has none."""
+        found: list[Batch | Exception | None] = [None] * len(asked)
+        fit: dict[int, Asked] = {}
+        for place, each in enumerate(asked):
+            try:
+                fit[place] = self._prepared(each)
+            except FarmError as error:
+                found[place] = error
+        if fit:
+            key = asked[0].key
+            submitter = Submitter(owner=key.id, key=key)
+            stored = store_batches(self._connections.store, list(fit.values()), submitter)
+            found = [*found]
+            for place, one in zip(fit, stored, strict=True):
+                found[place] = one
+            self._call([one for one in stored if isinstance(one, Batch)])
+        return [each for each in found if each is not None]
 
-    def _store(self, batch: requests.Batch, owner: str, traceparent: str | None) -> Batch:
-        settings = self._connections.settings
+    def _prepared(self, asked: _Request) -> Asked:
+        settings, batch = self._connections.settings, asked.batch
         options = batch.submit_options(environment=settings.environment, memory_mib=settings.memory_mib)
-        entries = [item.entry(number) for number, item in enumerate(batch.items, 1)]
         items = Items(
-            entries,
+            [item.entry(number) for number, item in enumerate(batch.items, 1)],
             options,
             self._environments,
             accept=batch.accept,
@@ -204,14 +223,18 @@ class Backend:
             for number, item in enumerate(batch.items, 1)
             if item.key is not None
         ]
-        stored = store_batch(self._connections.store, items, keys=keys, owner=owner, traceparent=traceparent)
-        if stored.queued:
-            try:
-                call(self._connections.broker, stored.queued)
-            except ServerDown as error:
-                with about(run_id=stored.id):
-                    _log.warning("%s; idle workers find the batch by themselves", error)
-        return stored
+        return Asked(items=items, keys=keys, traceparent=asked.traceparent)
+
+    def _call(self, stored: Sequence[Batch]) -> None:
+        """Wake workers of the environments in which something waits now."""
+        queued = frozenset[str]().union(*(each.queued for each in stored))
+        if not queued:
+            return
+        try:
+            call(self._connections.broker, queued)
+        except ServerDown as error:
+            with about(run_id=stored[0].id):
+                _log.warning("%s; idle workers find the batch by themselves", error)
 
     def _require_environments(self, batch: requests.Batch) -> None:
         usual = batch.environment or self._connections.settings.environment
@@ -361,14 +384,11 @@ class Backend:
     ) -> AsyncGenerator[tuple[int, list[Step]]]:
         """Do as `step` does, but yield the number and the outcomes of each list as soon as it ends."""
         front = self._connections.sessions
-        self._usage.admit(key)
-        try:
+        async with self._usage.step(key, self._do):
             kept = await self._in_session(lambda: front.session(session, key.id))
             found = front.step_by_list(kept, attempts, options)
             while (each := await self._in_session(lambda: next(found, None))) is not None:
                 yield each
-        finally:
-            self._usage.release(key)
 
     async def session_state(self, session: str, state: str, key: Key) -> State:
         """Return a state of a session. Raises `UnknownRun`."""
@@ -395,11 +415,8 @@ class Backend:
 
     async def _step(self, key: Key, step: Callable[[], _T]) -> _T:
         """Do a step of a session, which counts as one proof of the key while it runs."""
-        self._usage.admit(key)
-        try:
+        async with self._usage.step(key, self._do):
             return await self._in_session(step)
-        finally:
-            self._usage.release(key)
 
     async def _in_session(self, step: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._stepping, step)

@@ -33,7 +33,8 @@ class Claim:
     may be the check that crashes workers. One that is claimed `ahead` waits for a free thread of its worker.
     Its `priority` is that of its class, and it has been queued for `waited_seconds`; the `traceparent` is
     that of its run, None where the run is not traced. Its `image` is the number that it shares with checks
-    that can be forked from the same image, 0 where that is unknown; its `turn` is its place in its queue.
+    that can be forked from the same image, 0 where that is unknown; its `turn` is its place in the queue of
+    its `tenant`.
     """
 
     check_id: int
@@ -48,6 +49,7 @@ class Claim:
     waited_seconds: float = 0.0
     traceparent: str | None = None
     image: int = 0
+    tenant: int = 0
     turn: int = 0
 
     @classmethod
@@ -66,6 +68,7 @@ class Claim:
             waited_seconds=row["waited_seconds"],
             traceparent=row["traceparent"],
             image=row["image"],
+            tenant=row["tenant"],
             turn=row["turn"],
         )
 

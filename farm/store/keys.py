@@ -31,7 +31,8 @@ class Key:
     """An API key: `classes` are the names of the priority classes in which its client may submit.
 
     `per_second` limits the proofs it may submit a second, `in_flight` its unfinished proofs; None for no
-    limit. One of its checks may take `most_seconds`; None for the service's own limit.
+    limit. One of its checks may take `most_seconds`; None for the service's own limit. While other keys have
+    work, it gets `weight` checks where a key of weight 1 gets one.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Key:
     per_second: float | None = None
     in_flight: int | None = None
     most_seconds: float | None = None
+    weight: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,12 +55,13 @@ class StoredKey:
     revoked_at: datetime | None
 
 
-_FACTS = ("id", "name", "per_second", "in_flight", "most_seconds")
+_FACTS = ("id", "name", "per_second", "in_flight", "most_seconds", "weight")
 
 _ADD = """
-    INSERT INTO api_keys (id, name, secret_sha256, scopes, classes, per_second, in_flight, most_seconds)
+    INSERT INTO api_keys (id, name, secret_sha256, scopes, classes, per_second, in_flight, most_seconds,
+                          weight)
     VALUES (%(id)s, %(name)s, %(secret_sha256)s, %(scopes)s, %(classes)s, %(per_second)s, %(in_flight)s,
-            %(most_seconds)s)
+            %(most_seconds)s, %(weight)s)
 """
 
 # No name looks like an id, so at most one key is meant. One that was revoked before keeps its time.

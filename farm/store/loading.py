@@ -23,7 +23,7 @@ from farm.manifest.lines import Fingerprint
 from farm.store import waiting
 from farm.store.columns import bigint_field, boolean_field, declared, text_field
 from farm.store.new_lines import JOB_COLUMNS, STAGED_COLUMNS, Block
-from farm.store.new_runs import HASTEN, INSERT_CHECKS, INSERT_VERDICTS, NewRun, begun
+from farm.store.new_runs import HASTEN, INSERT_CHECKS, INSERT_VERDICTS, NewRun, begun, begun_by_tenant
 from farm.store.postgres import hashing
 
 _STAGE = f"""
@@ -92,10 +92,17 @@ _ATTACHED = """
         LIMIT 1 FOR NO KEY UPDATE
     ) AS locked
 """
-_WANTED = """
-    SELECT jobs.check_id, min(begun.turn + ordinal - 1) AS turn
-    FROM jobs JOIN staged USING (manifest, line) JOIN begun USING (environment)
-    JOIN unnest(CAST(%(ids)s AS bigint[])) AS others (id) ON others.id = jobs.check_id
+_WANTED = f"""
+    WITH others AS MATERIALIZED (
+        SELECT checks.id, environment, tenant
+        FROM unnest(CAST(%(ids)s AS bigint[])) AS other (id), LATERAL (
+            SELECT id, environment, tenant FROM checks WHERE checks.id = other.id LIMIT 1
+        ) AS checks
+    ), heads AS MATERIALIZED ({begun_by_tenant("others")})
+    SELECT jobs.check_id, min(heads.turn + ordinal - 1) AS turn
+    FROM jobs JOIN staged USING (manifest, line)
+    JOIN others ON others.id = jobs.check_id
+    JOIN heads ON (heads.environment, heads.tenant) = (others.environment, others.tenant)
     WHERE run_id = %(run_id)s GROUP BY 1
 """
 _HASTEN = HASTEN.format(

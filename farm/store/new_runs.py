@@ -18,40 +18,59 @@ from farm.store.new_lines import CHECK_COLUMNS
 from farm.version import VERSION
 
 #: Columns of a check that are the same for all lines of a run, named as the values of `NewRun`.
-_OF_RUN = ("tier", "native", "axioms", "policy", "goals", "stop_at_error", "priority")
+_OF_RUN = ("tier", "native", "axioms", "policy", "goals", "stop_at_error", "priority", "tenant", "weight")
 _OF_ENVIRONMENT = ("environment_digest", "checker_version")
 
 #: All columns of a check apart from its state and its cache key.
 WORK = tuple(name for name in CHECK_COLUMNS if name != "identity") + _OF_RUN + _OF_ENVIRONMENT
 
-# New checks of a class begin at the turn at the head of their queue, and from there take turns with those
-# of other runs (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996).
-_TURN = """
-    coalesce((
-        SELECT turn FROM checks
-        WHERE status = 'queued' AND checks.environment = named.environment
-          AND checks.priority = {priority} AND attempt = 0
-        ORDER BY turn LIMIT 1), 0) AS turn
+#: The tenant of a run's checks: a number made of the API key, or of the database login of `farm submit`.
+_TENANT = "hashtextextended(coalesce('key ' || nullif(%(owner)s::text, ''), 'login ' || session_user), 0)"
+
+# New checks begin at the turn at the head of their tenant's queue, and from there take turns with those of
+# the tenant's other runs (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996). Tenants take turns
+# by `farm.store.rounds`. Where nothing of the tenant waits, its checks begin with those of others: workers
+# of releases before schema 0029 go by the turn alone.
+_HEAD = """
+    SELECT turn FROM checks
+    WHERE status = 'queued' AND checks.environment = named.environment
+      AND checks.priority = {priority}{tenant} AND attempt = 0
+    ORDER BY {order} LIMIT 1
 """
 
 
+def _turn(priority: str, tenant: str) -> str:
+    own = _HEAD.format(priority=priority, tenant=f" AND checks.tenant = {tenant}", order="tenant, turn")
+    of_all = _HEAD.format(priority=priority, tenant="", order="turn")
+    return f"coalesce(({own}), ({of_all}), 0) AS turn"
+
+
 def begun(environments: str) -> str:
-    """Return the query for the head of the queue of each environment, for checks of the run's class."""
-    turn = _TURN.format(priority="%(priority)s")
+    """Return the query for the head of the run's queue in each environment: of its class and tenant."""
+    turn = _turn("%(priority)s", _TENANT)
     return f"SELECT environment, {turn} FROM (SELECT DISTINCT environment FROM {environments}) AS named"
 
 
+def begun_by_tenant(checks: str) -> str:
+    """Return the query for the heads of the queues of these checks' tenants, in the run's class."""
+    turn = _turn("%(priority)s", "named.tenant")
+    distinct = f"SELECT DISTINCT environment, tenant FROM {checks}"
+    return f"SELECT environment, tenant, {turn} FROM ({distinct}) AS named"
+
+
 def begun_by_class(checks: str) -> str:
-    """Return the same query for every class among these checks."""
-    turn = _TURN.format(priority="named.priority")
+    """Return the same query for every class and tenant among these checks."""
+    turn = _turn("named.priority", "named.tenant")
     return f"""
-        SELECT environment, priority, {turn}
-        FROM (SELECT DISTINCT environment, priority FROM {checks}) AS named
+        SELECT environment, priority, tenant, {turn}
+        FROM (SELECT DISTINCT environment, priority, tenant FROM {checks}) AS named
     """
 
 
 def _of_run(name: str) -> str:
     """Return the value of a column for a check of a run; a check with a task says so in its policy."""
+    if name == "tenant":
+        return _TENANT
     if name != "policy":
         return f"%({name})s"
     own = json.dumps({TASK_ENTRY: OWN_TASK}).replace("{", "{{").replace("}", "}}")  # of `str.format`
@@ -113,10 +132,14 @@ class NewRun:
         options: SubmitOptions,
         *,
         owner: str | None = None,
+        weight: int = 1,
         traceparent: str | None = None,
         more: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Take the connection of a transaction; `more` is stored with the run's options."""
+        """Take the connection of a transaction; `more` is stored with the run's options.
+
+        The `owner` of a batch is its API key, which gets `weight` checks where another gets one.
+        """
         self.run_id = run_id
         self._connection = connection
         self._values: dict[str, object] = {
@@ -125,6 +148,7 @@ class NewRun:
             "version": VERSION,
             "deadline": options.deadline_seconds,
             "owner": owner,
+            "weight": weight,
             "priority": int(options.priority),
             "races": options.stop_on_first_proof,
             **options.columns,
@@ -134,9 +158,9 @@ class NewRun:
         # One cursor for each statement: in pipeline mode a second one would discard the rows of the first.
         return self._connection.cursor(binary=True).execute(statement, self._values | values)
 
-    def add_run(self) -> None:
-        """Store the run itself."""
-        self._execute(_RUN)
+    def add_run(self, values: Mapping[str, object] = MappingProxyType({})) -> None:
+        """Store the run itself, or another one with these values in place of its own."""
+        self._execute(_RUN, **values)
 
     def judged(self, identities: Sequence[bytes]) -> dict[bytes, int]:
         """Return the checks with a verdict that others share, by cache key."""

@@ -31,7 +31,7 @@ from farm.errors import CutOff, DatabaseVersion, FarmError, RoleRefused, ServerD
 from farm.store.address import address
 
 #: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0028"
+SCHEMA = "0029"
 #: The revision that an empty database gets first; a database of an older one is of no release.
 _FIRST = "0014"
 

@@ -53,7 +53,7 @@ _RETRY = text(f"""
         INSERT INTO checks (id, status, turn, {", ".join(WORK)})
         SELECT new_id, 'queued', begun.turn + row_number() OVER (ORDER BY manifest, line) - 1,
                {", ".join(_CHANGED.get(name, name) for name in WORK)}
-        FROM chosen JOIN checks ON check_id = checks.id JOIN begun USING (environment, priority)
+        FROM chosen JOIN checks ON check_id = checks.id JOIN begun USING (environment, priority, tenant)
     )
     UPDATE jobs SET check_id = new_id, shared = false, cancelled = NULL FROM chosen
     WHERE (jobs.run_id, jobs.manifest, jobs.line) = (chosen.run_id, chosen.manifest, chosen.line)

@@ -126,6 +126,8 @@ TABLES: Mapping[str, Rights] = MappingProxyType(
         "verdicts": {**_READ, Role.WORKER: ("SELECT", "INSERT")},
         "sentences": {Role.WORKER: ("SELECT", "INSERT")},
         "api_keys": {Role.SERVICE: ("SELECT",)},
+        "key_uses": {Role.SERVICE: ("SELECT", "INSERT", "UPDATE")},
+        "unfinished": {Role.SERVICE: ("SELECT", "INSERT", "UPDATE", "DELETE")},
         "tallies": {
             Role.WORKER: ("SELECT", "INSERT", "DELETE"),
             Role.SUBMITTER: ("SELECT", "INSERT"),

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from psycopg import Cursor
 from psycopg.rows import DictRow
@@ -38,8 +40,9 @@ from farm.store.environments import Served
 from farm.store.new_lines import TEXT_COLUMNS
 from farm.store.new_runs import WORK
 from farm.store.postgres import UNHURRIED, before_commit, reaching, single
+from farm.store.rounds import Round, Span, Taken
 from farm.store.sweeping import Swept, sweep
-from farm.store.watermark import Front, Place
+from farm.store.watermark import Front, Head, Place
 from farm.store.wish import Alike
 from farm.version import VERSION
 
@@ -127,63 +130,81 @@ _QUEUES = """
                     CAST(%(turns)s AS bigint[]))
              WITH ORDINALITY AS queue (name, tiers, class, front, place)
 """
+# Parts of the queues, in the order in which their checks are claimed. They are scanned until enough is found:
+# the LIMIT behind them is enough to keep the order, because a lateral join goes through them one by one.
+_SPANS = """
+        FROM unnest(CAST(%(span_names)s AS text[]), CAST(%(span_tiers)s AS text[]),
+                    CAST(%(span_classes)s AS smallint[]), CAST(%(firsts)s AS bigint[]),
+                    CAST(%(span_turns)s AS bigint[]), CAST(%(lasts)s AS bigint[]))
+             WITH ORDINALITY AS span (name, tiers, class, first, turn, last, place)
+"""
+_IN_SPAN = f"""
+        status = 'queued' AND environment = span.name AND priority = span.class
+        AND tier = ANY(string_to_array(span.tiers, ' ')) AND {_OUR_KIND}
+        AND (tenant, turn) >= (span.first, span.turn) AND tenant <= span.last
+        AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
+"""
 _BY_TURN = f"""
-        SELECT id, priority, place, turn, image, failures >= %(last)s AS suspect,
-               row_number() OVER (PARTITION BY failures >= %(last)s ORDER BY priority, place, turn, id) AS nth
-        {_QUEUES}, LATERAL (
-            SELECT id, priority, turn, image, failures FROM checks
-            WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
-              AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND}
-              AND turn >= queue.front AND (failures < %(last)s OR %(suspects)s)
-              AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
-            ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
-        ) AS queued
+        SELECT *, row_number() OVER (ORDER BY place, tenant, turn, id) AS rank,
+               row_number() OVER (PARTITION BY suspect ORDER BY place, tenant, turn, id) AS nth
+        FROM (
+            SELECT queued.*, place, failures >= %(last)s AS suspect
+            {_SPANS}, LATERAL (
+                SELECT id, tenant, turn, image, failures FROM checks
+                WHERE {_IN_SPAN} AND (failures < %(last)s OR %(suspects)s)
+                ORDER BY tenant, turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+            ) AS queued LIMIT %(most)s
+        ) AS found
 """
 # Checks of one class in one environment that share one image, unless a check of a more urgent class waits:
 # the image of the given number, or the next one after it.
 _ALIKE = f"""
-        SELECT id, priority, 1 AS place, turn, image, false AS suspect, 1 AS nth FROM checks
-        WHERE status = 'queued' AND image <> 0
-          AND environment = %(environment)s AND priority = CAST(%(class)s AS smallint)
-          AND image = CASE WHEN %(exact)s THEN CAST(%(image)s AS bigint) ELSE (
-              SELECT image FROM checks
-              WHERE status = 'queued' AND image <> 0
-                AND environment = %(environment)s AND priority = CAST(%(class)s AS smallint)
-                AND image >= CAST(%(image)s AS bigint)
-              ORDER BY image LIMIT 1) END
-          AND turn >= CAST(%(turn)s AS bigint) AND tier = ANY(CAST(%(had)s AS text[])) AND failures < %(last)s
-          AND {_OUR_KIND} AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
-          AND NOT EXISTS (
-              SELECT {_QUEUES} WHERE class < CAST(%(class)s AS smallint) AND EXISTS (
-                  SELECT FROM checks
-                  WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
-                    AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND}
-                    AND turn >= queue.front))
-        ORDER BY turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+        SELECT *, row_number() OVER (ORDER BY place, tenant, turn, id) AS rank, 1 AS nth
+        FROM (
+            SELECT queued.*, place, false AS suspect
+            {_SPANS}, LATERAL (
+                SELECT id, tenant, turn, image FROM checks
+                WHERE {_IN_SPAN} AND failures < %(last)s AND image <> 0
+                  AND image = CASE WHEN %(exact)s THEN CAST(%(image)s AS bigint) ELSE (
+                      SELECT image FROM checks
+                      WHERE status = 'queued' AND image <> 0
+                        AND environment = %(environment)s AND priority = CAST(%(class)s AS smallint)
+                        AND image >= CAST(%(image)s AS bigint)
+                      ORDER BY image LIMIT 1) END
+                ORDER BY tenant, turn, id LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED
+            ) AS queued
+            WHERE NOT EXISTS (
+                SELECT {_QUEUES} WHERE queue.class < CAST(%(class)s AS smallint) AND EXISTS (
+                    SELECT FROM checks
+                    WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
+                      AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND}
+                      AND turn >= queue.front))
+            LIMIT %(most)s
+        ) AS found
 """
 _CLAIM = """
     WITH first AS ({first}), chosen AS (
-        SELECT id, priority, turn, suspect FROM first
-        WHERE (nth = 1 OR NOT suspect)
-          AND image = (SELECT image FROM first ORDER BY priority, place, turn, id LIMIT 1)
-        ORDER BY priority, place, turn, id LIMIT %(most)s
+        SELECT id, place, rank, suspect FROM first
+        WHERE (nth = 1 OR NOT suspect) AND image = (SELECT image FROM first WHERE rank = 1)
     ), claimed AS (
         UPDATE checks SET
             status = 'running', attempt = attempt + 1, worker = %(worker)s, started_at = now(),
             lease_until = now() + %(lease)s * interval '1 second',
-            ahead = chosen.id <> (SELECT id FROM chosen ORDER BY suspect DESC, priority, turn, id LIMIT 1)
+            ahead = chosen.id <> (SELECT id FROM chosen ORDER BY suspect DESC, rank LIMIT 1)
         FROM chosen WHERE checks.id = chosen.id
-        RETURNING checks.id, attempt, started_at, failures, ahead, checks.turn, {work},
+        RETURNING checks.id, attempt, started_at, failures, ahead, checks.turn, place, rank, {work},
                   extract(epoch FROM now() - queued_at)::float8 AS waited_seconds
     )
     SELECT claimed.*, failures >= %(last)s AS suspect, {sources}, CASE WHEN %(traced)s THEN (
         SELECT options ->> 'traceparent' FROM runs WHERE id = (
             SELECT run_id FROM jobs WHERE check_id = claimed.id AND NOT shared LIMIT 1)
     ) END AS traceparent, (
-        SELECT json_agg(front) FROM (SELECT place, min(turn) AS turn FROM first GROUP BY place) AS front
-    ) AS fronts
+        SELECT json_agg(head) FROM (
+            SELECT place, tenant, min(turn) AS turn FROM first GROUP BY place, tenant) AS head
+    ) AS heads, (SELECT count(*) FROM first) AS found, rank < coalesce((
+        SELECT min(rank) FROM first WHERE id NOT IN (SELECT id FROM chosen)), rank + 1) AS in_order
     FROM {unhurried}, claimed
-    ORDER BY priority, turn, id
+    ORDER BY rank
 """
 _ASKED = {
     "work": ", ".join(f"checks.{name}" for name in WORK),
@@ -197,9 +218,9 @@ _ASKED = {
 _CLAIM_BY_TURN, _CLAIM_ALIKE = (_CLAIM.format(first=first, **_ASKED) for first in (_BY_TURN, _ALIKE))
 
 _BEFORE = f"""
-    SELECT place, found.turn
+    SELECT place, found.turn, found.tenant
     {_QUEUES}, LATERAL (
-        SELECT turn FROM checks
+        SELECT turn, tenant FROM checks
         WHERE status = 'queued' AND environment = queue.name AND priority = queue.class
           AND tier = ANY(string_to_array(queue.tiers, ' ')) AND {_OUR_KIND} AND turn >= queue.front
           AND id <> ALL(CAST(%(unreadable)s AS bigint[]))
@@ -366,6 +387,7 @@ class Store:
     def __init__(self, engine: Engine, *, max_failures: int = ATTEMPTS) -> None:
         self.engine = engine
         self.max_failures = max_failures
+        self._rounds: dict[Place, Round] = defaultdict(Round)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -412,15 +434,16 @@ class Store:
     ) -> list[Claim]:
         """Take up to `most` queued checks of these environments, those first whose turn it is.
 
-        Among equals, the environments come in the order given. Of checks that have one attempt left, one is
-        taken at most, and none without `suspects`. `front` has this worker's cursors into the queues. With
-        `tiers` only checks are claimed whose tier this worker gives in their environment, with `kinds` none
-        that was assembled for another proof system than this worker has there. A check that this release
-        cannot read, such as one with a newer release's option, is given back unharmed. Claims have
-        their `traceparent` if `traced`. With `alike` checks that share one image are claimed, whatever their
-        turn, and none while a check of a more urgent class waits.
+        Tenants take turns, each by its weight, and within them their runs. Among equals, the environments
+        come in the order given. Of checks that have one attempt left, one is taken at most, and none without
+        `suspects`. `front` has this worker's cursors into the queues. With `tiers` only checks are claimed
+        whose tier this worker gives in their environment, with `kinds` none that was assembled for another
+        proof system than this worker has there. A check that this release cannot read, such as one with a
+        newer release's option, is given back unharmed. Claims have their `traceparent` if `traced`.
+        With `alike` checks that share one image are claimed, whatever their run's turn, and none while a
+        check of a more urgent class waits.
         """
-        front = front or Front()
+        front = front or Front(rounds=self._rounds)
         queues = [(name, priority) for priority in Priority for name in served]
         values = {
             "worker": worker,
@@ -428,18 +451,16 @@ class Store:
             "most": most,
             "suspects": suspects,
             "last": max(1, self.max_failures - 1),
-            "tiers": _tiers([name for name, _ in queues], tiers),
             "kinds": json.dumps(dict(kinds)),
             "traced": traced,
         }
         if alike is not None:
-            had = list(tiers.get(alike.environment, Tier))
-            return self._claim_alike(queues, front, {**values, **alike.row(), "had": had})
+            return self._claim_alike(alike, queues, front, tiers, values)
         for _ in range(_MOST_CLAIMS):
-            found, claims = self._claim(queues, front, values)
+            found, claims = self._claim(queues, front, tiers, values)
             if claims or not found or not front.has_room:
                 break
-        return claims if claims or front.gives_up() else self._claim(queues, front, values)[1]
+        return claims if claims or front.gives_up() else self._claim(queues, front, tiers, values)[1]
 
     def is_overtaken(
         self,
@@ -457,30 +478,46 @@ class Store:
         queues = [(name, each) for each in Priority if each < priority for name in served]
         if not queues:
             return False
-        had = {"tiers": _tiers([name for name, _ in queues], tiers), "kinds": json.dumps(dict(kinds))}
+        asked = self._asked(queues, front.look(queues), front) | _tiers_of(queues, tiers)
+        asked["kinds"] = json.dumps(dict(kinds))
         with single(self.engine) as cursor:
-            rows = cursor.execute(_BEFORE, self._asked(queues, front.look(queues), front) | had).fetchall()
-        front.looked({queues[row["place"] - 1]: row["turn"] for row in rows})
+            rows = cursor.execute(_BEFORE, asked).fetchall()
+        front.looked(queues, [_head(queues, row) for row in rows])
         return bool(rows)
 
     def _claim(
-        self, queues: Sequence[Place], front: Front, values: Mapping[str, object]
+        self, queues: Sequence[Place], front: Front, tiers: Tiers, values: Mapping[str, Any]
     ) -> tuple[bool, list[Claim]]:
         """Claim once; returns whether a check was found, and the claims that this release can read."""
-        asked = self._asked(queues, front.turns(queues), front)
+        spans = front.spans(queues)
+        asked = {**values, **_spanned(spans, tiers), "unreadable": front.unreadable}
         with single(self.engine) as cursor:
-            rows = cursor.execute(_CLAIM_BY_TURN, {**values, **asked}).fetchall()
-        first = rows[0]["fronts"] if rows else []
-        front.saw(queues, {queues[each["place"] - 1]: each["turn"] for each in first})
+            rows = cursor.execute(_CLAIM_BY_TURN, asked).fetchall()
+        places = [place for place, _ in spans]
+        heads = [_head(places, each) for each in rows[0]["heads"]] if rows else []
+        front.saw(spans, heads, is_all=not rows or rows[0]["found"] < values["most"])
+        _took(front, places, rows, values["most"])
         return bool(rows), self._read(rows, front)
 
     def _claim_alike(
-        self, queues: Sequence[Place], front: Front, values: Mapping[str, object]
+        self,
+        alike: Alike,
+        queues: Sequence[Place],
+        front: Front,
+        tiers: Tiers,
+        values: Mapping[str, Any],
     ) -> list[Claim]:
         """Claim checks of one image once, and return the claims that this release can read."""
-        asked = self._asked(queues, front.known(queues), front)
+        place = alike.environment, Priority(alike.priority)
+        spans = front.spans_alike(place, alike.tenant, alike.turn)
+        before = [each for each in queues if each[1] < alike.priority]
+        looked = {**self._asked(before, front.known(before), front), **_tiers_of(before, tiers)}
         with single(self.engine) as cursor:
-            return self._read(cursor.execute(_CLAIM_ALIKE, {**values, **asked}).fetchall(), front)
+            rows = cursor.execute(
+                _CLAIM_ALIKE, {**values, **looked, **alike.row(), **_spanned(spans, tiers)}
+            ).fetchall()
+        _took(front, [place for place, _ in spans], rows, values["most"])
+        return self._read(rows, front)
 
     @staticmethod
     def _asked(queues: Sequence[Place], turns: list[int], front: Front) -> dict[str, object]:
@@ -626,6 +663,37 @@ def _together(
 def _tiers(names: Sequence[str], tiers: Tiers) -> list[str]:
     """Return for each environment the tiers that can be had there, as one text: an array has no arrays."""
     return [" ".join(tiers.get(name, Tier)) for name in names]
+
+
+def _tiers_of(places: Sequence[Place], tiers: Tiers) -> dict[str, object]:
+    return {"tiers": _tiers([name for name, _ in places], tiers)}
+
+
+def _spanned(spans: Sequence[tuple[Place, Span]], tiers: Tiers) -> dict[str, object]:
+    names = [name for (name, _), _ in spans]
+    return {
+        "span_names": names,
+        "span_tiers": _tiers(names, tiers),
+        "span_classes": [int(priority) for (_, priority), _ in spans],
+        "firsts": [span.first for _, span in spans],
+        "span_turns": [span.turn for _, span in spans],
+        "lasts": [span.last for _, span in spans],
+    }
+
+
+def _head(places: Sequence[Place], row: Mapping[str, Any]) -> Head:
+    part = row["place"] - 1
+    return Head(place=places[part], tenant=row["tenant"], turn=row["turn"], part=part)
+
+
+def _took(front: Front, places: Sequence[Place], rows: Sequence[DictRow], most: int) -> None:
+    """Note in each queue's round which tenants the claimed checks are of."""
+    taken: dict[Place, list[Taken]] = defaultdict(list)
+    for row in rows:
+        one = Taken(tenant=row["tenant"], weight=row["weight"], in_order=row["in_order"])
+        taken[places[row["place"] - 1]].append(one)
+    for place, some in taken.items():
+        front.took(place, some, most)
 
 
 def _held(held: Sequence[Hold]) -> dict[str, object]:

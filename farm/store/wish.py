@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alike:
-    """A wish for claims that share an image: checks of one class in one environment, none before `turn`.
+    """A wish for claims that share an image: checks of one class in one environment.
 
-    If `exact` is false, the wish is for the image with the lowest number from `image` on.
+    Those of `tenant` before `turn` were claimed already. If `exact` is false, the wish is for the image with
+    the lowest number from `image` on.
     """
 
     environment: str
     priority: int
     image: int
+    tenant: int = 0
     turn: int = 0
     exact: bool = True
 
@@ -24,6 +26,5 @@ class Alike:
             "environment": self.environment,
             "class": int(self.priority),
             "image": self.image,
-            "turn": self.turn,
             "exact": self.exact,
         }

@@ -12,6 +12,8 @@
     verdicts       the verdict of each check; inserted once, and changed only by contradictions
     sentences      what the theorems of proofs and disproofs state, by which contradictions are found
     api_keys       the keys of the HTTP service, with scopes and limits
+    key_uses       the use of each limited key: its bucket, and the lock of its submits
+    unfinished     the unfinished proofs of keys that have a limit of them
     tallies        counts of attempts by outcome, and of submitted lines; a count is the sum of its rows
     compatibility  the oldest revision whose farms may use these tables
     sweeping       one row, which a sweep locks, so that there is one at a time
@@ -223,9 +225,13 @@ checks = Table(
     # The judge that the identity assumes: a verdict of another digest or version is not shared.
     Column("environment_digest", Text, nullable=False),
     Column("checker_version", Text, nullable=False),
-    # Its place in the queue: the class (0 first), then the turn, by which the runs of a class alternate.
+    # Its place in the queue: the class (0 first), then the turn, by which the runs of a tenant alternate.
     Column("priority", SmallInteger, nullable=False),
     Column("turn", BigInteger, nullable=False),
+    # Which of the class's tenants it is of, and how many checks that one gets where another gets one; 0 in
+    # checks of releases that knew no tenants.
+    Column("tenant", BigInteger, nullable=False, server_default=text("0")),
+    Column("weight", SmallInteger, nullable=False, server_default=text("1")),
     Column("status", Text, nullable=False),
     # The time since which a job waits for it.
     Column("queued_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -245,6 +251,17 @@ checks = Table(
     CheckConstraint("(restated_sha256 IS NULL) = (restated_submitted IS NULL)", name="restated_whole"),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="lease_while_running"),
     CheckConstraint("wall_seconds > 0 AND cpu_seconds > 0 AND memory_mib > 0", name="limits_positive"),
+    Index(
+        "checks_tenants_idx",
+        *("environment", "priority", "tenant", "turn", "id"),
+        postgresql_where=text("status = 'queued'"),
+    ),
+    Index(
+        "checks_tenant_images_idx",
+        *("environment", "priority", "image", "tenant", "turn", "id"),
+        postgresql_where=text("status = 'queued' AND image <> 0"),
+    ),
+    # Looks for a class with work; and the claims of releases that knew no tenants, as the next index.
     Index(
         "checks_queue_idx",
         *("environment", "priority", "turn", "id"),
@@ -410,6 +427,8 @@ api_keys = Table(
     Column("in_flight", Integer),
     # The most seconds of one of its checks; null if the service's own limit applies.
     Column("most_seconds", Double),
+    # How many checks it gets where another key gets one.
+    Column("weight", SmallInteger, nullable=False, server_default=text("1")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("revoked_at", DateTime(timezone=True)),
     CheckConstraint("octet_length(secret_sha256) = 32", name="secret_sha256_whole"),
@@ -421,7 +440,33 @@ api_keys = Table(
         name="limits_positive",
     ),
     CheckConstraint("most_seconds > 0 AND most_seconds <= 86400", name="most_seconds_possible"),
+    CheckConstraint("weight BETWEEN 1 AND 100", name="weight_possible"),
     Index("api_keys_name_idx", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
+)
+
+key_uses = Table(
+    "key_uses",
+    metadata,
+    # A key with a limit; who locks its row submits for it alone.
+    Column("key_id", Text, primary_key=True),
+    # The proofs that its bucket for `per_second` held at this time.
+    Column("level", Double, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    # Until then its unfinished proofs are not counted again.
+    Column("full_until", DateTime(timezone=True)),
+)
+
+unfinished = Table(
+    "unfinished",
+    metadata,
+    # A batch of a key with a limit of unfinished proofs, or a step of a session.
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    # Its unfinished proofs when they were counted last.
+    Column("proofs", Integer, nullable=False),
+    # A step whose service renews it no more ends then; null for a batch.
+    Column("expires_at", DateTime(timezone=True)),
+    Index(None, "owner"),
 )
 
 # Metrics read this table at every scrape, because the attempts and jobs are too many to count. Each

@@ -29,16 +29,17 @@ def test_a_key_may_all_that_is_not_said_and_no_more_than_is(quiet: Quiet) -> Non
     every = quiet.farm.json("keys", "add", "every")
     assert every.keys() == {
         *("schema", "id", "name", "token"),
-        *("scopes", "priorities", "per_second", "in_flight", "most_seconds"),
+        *("scopes", "priorities", "per_second", "in_flight", "most_seconds", "weight"),
     }
     assert every["scopes"] == ["cancel", "read", "submit"]
     assert every["priorities"] == ["batch", "interactive", "online"]
     assert (every["per_second"], every["in_flight"], every["most_seconds"]) == (None, None, None)
+    assert every["weight"] == 1
     some = [*("--scope", "read", "--scope", "submit", "--scope", "read", "--priority", "online")]
-    limits = ("--per-second", "0.5", "--in-flight", "8", "--most-seconds", "1200")
+    limits = ("--per-second", "0.5", "--in-flight", "8", "--most-seconds", "1200", "--weight", "3")
     few = quiet.farm.json("keys", "add", "few", *some, *limits)
     assert (few["scopes"], few["priorities"]) == (["read", "submit"], ["online"])
-    assert (few["per_second"], few["in_flight"], few["most_seconds"]) == (0.5, 8, 1200)
+    assert (few["per_second"], few["in_flight"], few["most_seconds"], few["weight"]) == (0.5, 8, 1200, 3)
     listed = quiet.farm.json("keys", "list")["keys"]
     assert [each["name"] for each in listed] == ["every", "few"]
     assert listed[1].items() >= {name: few[name] for name in few if name not in ("schema", "token")}.items()
@@ -90,6 +91,8 @@ WRONG = {
     "an endless rate": (("ci", "--per-second", "inf"), "at most 1000000"),
     "a word for a rate": (("ci", "--per-second", "many"), "--per-second"),
     "nothing in flight": (("ci", "--in-flight", "0"), "above 0"),
+    "no weight": (("ci", "--weight", "0"), "above 0"),
+    "a weight that is too large": (("ci", "--weight", "101"), "at most 100"),
     "more in flight than there can be": (("ci", "--in-flight", "99999999999"), "at most 10000000"),
 }
 

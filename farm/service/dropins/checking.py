@@ -99,7 +99,7 @@ async def each_read(submission: Submission, said: Sequence[_S], read: Callable[[
     Raises `OverLimit` before any is read, if the key may not submit that number of programs now.
     """
     if said:
-        submission.backend.require_room(submission.key, min(len(said), requests.MOST_ITEMS))
+        await submission.backend.require_room(submission.key, min(len(said), requests.MOST_ITEMS))
 
     def read_all() -> list[_T]:
         return [read(number, each) for number, each in enumerate(said)]

@@ -95,5 +95,11 @@ class ImageAffinity:
             if group.image == last.image:
                 groups.remove(group)
         groups.appendleft(
-            Alike(environment=last.environment, priority=last.priority, image=last.image, turn=last.turn)
+            Alike(
+                environment=last.environment,
+                priority=last.priority,
+                image=last.image,
+                tenant=last.tenant,
+                turn=last.turn,
+            )
         )
