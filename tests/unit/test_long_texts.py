@@ -42,7 +42,7 @@ PIECES = (
 
 def all_that_a_worker_does(text: str) -> None:
     """Read a program as a worker does, before it is given to Lean and behind that."""
-    check = Check(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
+    check = Check.of(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
     screened(Candidate.of(check, ENVIRONMENT, lambda: False, None))
     blames_statement(check, CHALLENGE, REPORT)
 
@@ -71,7 +71,7 @@ ELSEWHERE = ((0, 0), (0, 12), (1, 9), (1, 15), (1, 2**31 - 1), (5, 0), (2**31 - 
 
 def blamed(line: int, column: int) -> bool:
     report = with_facts(REPORT, messages=(replace(FORGED, line=line, column=column),))
-    return blames_statement(Check(program=PROGRAM, challenge=CHALLENGE), CHALLENGE, report)
+    return blames_statement(Check.of(program=PROGRAM, challenge=CHALLENGE), CHALLENGE, report)
 
 
 @pytest.mark.parametrize(("line", "column"), ELSEWHERE)

@@ -104,7 +104,7 @@ class ExpectedAnswers:
             self._challenges.compiled(stated, question)
         else:
             stated = decided
-        return replace(candidate, check=replace(check, challenge=stated))
+        return replace(candidate, check=check.against(stated))
 
 
 class AnswerTexts:

@@ -1,11 +1,10 @@
-"""Checking step, fallback stage: has a check's next candidate judged where that may help."""
+"""Checking step, trying stage: has the candidates of a check judged, the next one where that may help."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from farm.judging.job import Fallback
 from farm.judging.report import Execution, Report
 from farm_workers.checking.candidates import first_stating, may_do_better
 from farm_workers.checking.stages import Candidate, JudgedCandidate
@@ -14,8 +13,8 @@ from farm_workers.checking.stages import Candidate, JudgedCandidate
 LEAST_SECONDS = 0.1
 
 
-class Fallbacks:
-    """Has `judge` judge the candidates of checks, one after the other; thread-safe."""
+class Trying:
+    """Has `judge` judge the first candidate of what it is given, and then the next ones; thread-safe."""
 
     def __init__(self, judge: Callable[[Candidate], JudgedCandidate]) -> None:
         self._judge = judge
@@ -26,25 +25,19 @@ class Fallbacks:
         After a program that was refused for text above its proof, or that proves another statement, the
         check's next program is compiled within the remaining limits.
         """
-        counted, first, others = first_stating(own.check)
-        left = [other for _, other in others]
-        begun = own if first is own.check else own.instead(first)
-        judged = self._judge(begun.with_others(left))
-        if not others and first is own.check:
-            return judged.report
+        place = first_stating(own.check)
+        begun = own.instead(replace(own.check, candidates=own.check.candidates[place:])) if place else own
+        judged = self._judge(begun.stopping())
         run = judged.report.run
-        for preamble, other in others:
-            following = _following(judged, other)
-            if following is None:
-                break
-            left = left[1:]
-            counted, judged = preamble, self._judge(following.with_others(left))
+        while (following := _following(judged)) is not None:
+            place, judged = place + 1, self._judge(following.stopping())
             run = both(run, judged.report.run)
-        return replace(judged.report, preamble=counted, run=run)
+        negates = own.check.is_disproof
+        return replace(judged.report, candidate=place, negates=negates, run=run)
 
 
-def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
-    """Return the candidate of another program, within the remaining limits; None if it cannot do better.
+def _following(judged: JudgedCandidate) -> Candidate | None:
+    """Return the next candidate, within the remaining limits; None if there is none that can do better.
 
     The time to read the context does not count against the limits: the judged question's limits contain it.
     """
@@ -52,11 +45,12 @@ def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
     limits, granted = check.limits, judged.candidate.question.limits
     wall = min(limits.wall_seconds, granted.wall_seconds - run.wall_seconds)
     cpu = min(limits.cpu_seconds, granted.cpu_seconds - run.cpu_seconds)
-    if min(wall, cpu) < LEAST_SECONDS or not may_do_better(check, other, judged.report):
+    if len(check.candidates) == 1 or min(wall, cpu) < LEAST_SECONDS:
+        return None
+    if not may_do_better(check, judged.report):
         return None
     remaining = replace(limits, wall_seconds=wall, cpu_seconds=cpu)
-    following = replace(check, program=other.program, submitted=other.submitted, limits=remaining)
-    return judged.candidate.instead(following)
+    return judged.candidate.instead(replace(check, candidates=check.candidates[1:], limits=remaining))
 
 
 def both(first: Execution, last: Execution) -> Execution:
