@@ -2,8 +2,9 @@
 
 A list has at most three, so each has columns of its own, whose names tell a candidate's place: the first has
 `program_sha256`, `submitted` and `segments`, the second of three `restated_...`, and the last one
-`fallback_...`. A table of candidates would take a row more for each check. One column for all of them would
-take an index for the texts that a check refers to, and every release reads the columns that are there.
+`fallback_...`. A table of candidates would take a row more for each check, and one column for all of them
+an index over what it contains: a prune asks which checks refer to a text. Workers and services of the release
+before read and write these columns during an upgrade, and the cache key has them in their own order.
 """
 
 from __future__ import annotations
