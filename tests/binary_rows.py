@@ -128,15 +128,13 @@ def expected(path: Path, number: int, options: SubmitOptions = OPTIONS) -> list[
 
 
 def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
-    program, challenge = (
-        assemble(entry, options.assembly),
-        challenge_to(entry.header, entry.formal_statement, entry.context),
-    )
+    program, *others = assemble(entry, options.assembly)
+    challenge = challenge_to(entry.header, entry.formal_statement, entry.context)
     verdict = judge_text(program.text)
     if challenge and re.search("[\0\ud800-\udfff]", entry.header + entry.context + entry.formal_statement):
         verdict = UNREADABLE_STATEMENT
-    other = None if verdict else program.fallback
-    restated = None if verdict else program.restated
+    other = None if verdict or not others else others[-1]
+    restated = None if verdict or len(others) < 2 else others[0]
     limits = options.limits(entry.timeout)
     source = challenge and challenge.program.encode("utf-8", "surrogatepass")
     return {

@@ -40,8 +40,8 @@ def check(statement: str, answer: str, *, limits: Limits = LIMITS, fenced: bool 
         predicted_proof="",
     )
     metamath = system(Kind.METAMATH)
-    program = metamath.assemble(entry, AssemblyOptions())
-    return Check(
+    (program,) = metamath.assemble(entry, AssemblyOptions())
+    return Check.of(
         program=program.text,
         submitted=program.submitted,
         challenge=metamath.challenge("", "", statement),

@@ -50,7 +50,7 @@ CLAIM = Claim(
     failures=0,
     suspect=False,
     environment="core",
-    check=Check(
+    check=Check.of(
         program="",
         limits=Limits(wall_seconds=2.0, cpu_seconds=4.0, memory_mib=64),
         assurance=Assurance(tier="audit"),

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from farm.assembly.challenge import Challenge, challenge_to
-from farm.manifest.entry import Entry
 
 _NAME = "negation"
 # A theorem without a namespace may share its name with one of an open namespace. Then the name alone has two
@@ -71,11 +70,3 @@ def as_negation(challenge: Challenge) -> Challenge:
     two in one module.
     """
     return replace(challenge, context_end=0, negates=max(1, begin_of_negation(challenge.program)))
-
-
-def negated_entry(entry: Entry) -> Entry | None:
-    """Return a line whose answer has to prove the negation; None if its statement names no theorem."""
-    found = negation_of(entry.header, entry.formal_statement, entry.context)
-    if found is None:
-        return None
-    return replace(entry, header="", context=found.context, formal_statement=found.formal_statement)

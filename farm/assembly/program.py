@@ -1,4 +1,4 @@
-"""Assembly step: makes a Lean program, with its segments, from a manifest line and the model's answer.
+"""Assembly step: makes Lean programs, with their segments, from a manifest line and the model's answer.
 
 docs/use/manifests.md has the rules and the meaning of each warning. Two options change the result: without
 `restate_formal_statement` the code, with the model's own statement, stands right after the header; without
@@ -8,13 +8,13 @@ the code except its own imports and repeated header lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from farm.asked import BATCH, RUN, Flag, either, option, words
 from farm.assembly import nemo
 from farm.assembly.above import CONTEXT, Above, above
 from farm.assembly.answer import Span
+from farm.assembly.challenge import Challenge
 from farm.assembly.hole import HOLE, drafts
 from farm.assembly.lean_answer import LeanAnswer
 from farm.assembly.likeness import is_same
@@ -111,24 +111,15 @@ class AssemblyWarning:
 class Program:
     """The exact text for Lean, with the segments that were copied from manifest fields.
 
-    If Lean refuses the text for an error above its proof, or if it proves another statement, the worker tries
-    the next candidate: `restated` and then `fallback`, each None if it equals an earlier one. Of three
-    candidates the first is the header with the model's own text, `restated` has the dataset's statement with
-    the model's preamble, and `fallback` has it with the farm's own preamble. The text begins with the line's
-    context up to `context_end`, which is 0 for a text without the context.
+    The text begins with the line's context up to `context_end`, which is 0 for a text without the context. A
+    program with a `challenge` of its own is held against that, and not against the line's statement.
     """
 
     text: str
     segments: tuple[Segment, ...]
     warnings: tuple[AssemblyWarning, ...]
-    fallback: Program | None = None
-    restated: Program | None = None
     context_end: int = 0
-
-    @property
-    def candidates(self) -> tuple[Program, ...]:
-        """All candidate programs, in the order in which a worker tries them."""
-        return tuple(each for each in (self, self.restated, self.fallback) if each is not None)
+    challenge: Challenge | None = None
 
     @property
     def submitted(self) -> tuple[tuple[int, int], ...]:
@@ -141,15 +132,20 @@ class Program:
 _SUBMITTED = frozenset({"generation", "predicted_proof", HOLE})
 
 
-def assemble(entry: Entry, options: AssemblyOptions) -> Program:
-    """Return the program of a manifest line."""
+def assemble(entry: Entry, options: AssemblyOptions) -> tuple[Program, ...]:
+    """Return the candidate programs of a manifest line, in the order in which a worker tries them.
+
+    If Lean refuses one for an error above its proof, or if it proves another statement, the worker tries the
+    next. Of three the first is the header with the model's own text, the second has the dataset's statement
+    with the model's preamble, and the last has it with the farm's own preamble.
+    """
     if entry.hole is not None:
         return _assemble_hole(entry, entry.hole, options)
     if entry.predicted_proof and not options.reassemble:
-        return _preassembled(entry)
+        return (_preassembled(entry),)
     if options.profile == "farm":
         return _assemble_farm(entry, options)
-    return _assemble_nemo(entry, options)
+    return (_assemble_nemo(entry, options),)
 
 
 def _preassembled(entry: Entry) -> Program:
@@ -158,10 +154,10 @@ def _preassembled(entry: Entry) -> Program:
     return Program(text=text, segments=(whole,), warnings=(), context_end=_above(entry).context_end(text))
 
 
-def _assemble_hole(entry: Entry, hole: Hole, options: AssemblyOptions) -> Program:
+def _assemble_hole(entry: Entry, hole: Hole, options: AssemblyOptions) -> tuple[Program, ...]:
     dataset = _above(entry)
     found = drafts(hole, entry.generation, options.key, last=options.extract_code_mode == "last")
-    return _chained(
+    return _different(
         [
             _program(draft, dataset, tuple(_warning(entry, code, "generation", at) for code, at in warnings))
             for draft, warnings in found
@@ -173,7 +169,7 @@ def _above(entry: Entry) -> Above:
     return above(entry.header, entry.context, entry.formal_statement)
 
 
-def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
+def _assemble_farm(entry: Entry, options: AssemblyOptions) -> tuple[Program, ...]:
     dataset = _above(entry)
     sources = _sources(entry, dataset)
     answer = LeanAnswer(dataset, entry.generation, options.key, last=options.extract_code_mode == "last")
@@ -188,22 +184,16 @@ def _assemble_farm(entry: Entry, options: AssemblyOptions) -> Program:
         if answer.write_own(own) and not is_same(own.text, draft.text, len(dataset.written)):
             found.insert(0, _program(own, dataset, warnings))
         if len(found) > 1 and not dataset.statement.strip():
-            return found[0]  # there is nothing to restate
+            return (found[0],)  # there is nothing to restate
         if answer.write_otherwise(other):
             found.append(_program(other, dataset))
-    return _chained(found)
+    return _different(found)
 
 
-def _chained(found: list[Program]) -> Program:
-    """Return the first program, with the later ones that differ from all before them as its candidates."""
-    first, *others = [each for number, each in enumerate(found) if each.text not in _texts(found[:number])]
-    if not others:
-        return first
-    return replace(first, fallback=others[-1], restated=others[0] if len(others) > 1 else None)
-
-
-def _texts(programs: Iterable[Program]) -> list[str]:
-    return [each.text for each in programs]
+def _different(found: list[Program]) -> tuple[Program, ...]:
+    """Return the programs without those that equal an earlier one."""
+    texts = [each.text for each in found]
+    return tuple(each for number, each in enumerate(found) if each.text not in texts[:number])
 
 
 def _program(draft: Draft, dataset: Above, warnings: tuple[AssemblyWarning, ...] = ()) -> Program:

@@ -1,8 +1,10 @@
-"""Assembly step, tasks: the program and the challenge of a line whose answer has to do something else. Pure.
+"""Assembly step, tasks: the candidate programs of a line whose answer has to do something else. Pure.
 
-- *disprove*: the program is an answer to the negation, below the statement itself.
-- *either*: the program's last candidate is such an answer, with a challenge of its own.
+- *disprove*: each program is an answer to the negation, below the statement itself.
+- *either*: the first two answers to the statement, then one to the negation.
 - *statement*: the program is the challenge; there is no answer.
+
+An answer to the negation has a challenge of its own; no other program has one.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ from dataclasses import replace
 from farm.assembly.above import STATEMENT, above
 from farm.assembly.challenge import Challenge, challenge_to
 from farm.assembly.faults import StatementFault
-from farm.assembly.negation import negated_entry, negation_to
+from farm.assembly.negation import negation_to
 from farm.assembly.program import Program
 from farm.assembly.segments import Segment
 from farm.manifest.entry import Entry
 from farm.task import Kind
 
-#: Returns the program of a line.
-Assemble = Callable[[Entry], Program]
+#: Returns the candidate programs of a line.
+Assemble = Callable[[Entry], tuple[Program, ...]]
 
 _ANSWER = ("generation", "predicted_proof")
 
@@ -29,45 +31,28 @@ class NoTask(StatementFault):
     """A statement of which the line's task cannot be asked, for which the farm refuses the manifest."""
 
 
-def stated_by(entry: Entry, asks: Kind) -> tuple[Challenge, Challenge | None]:
-    """Return the challenge of a line, and that of its negation where the task needs one. Raises NoTask."""
+def programs_of(entry: Entry, asks: Kind, assemble: Assemble) -> tuple[Program, ...]:
+    """Return the candidate programs of a line, in the order in which a worker tries them; raises NoTask."""
+    if asks is Kind.PROVE:
+        return assemble(entry)
     stated = challenge_to(entry.header, entry.formal_statement, entry.context)
     if stated is None:
         raise NoTask(f"the task {asks} needs a statement", "write the theorem")
     if asks is Kind.STATEMENT:
-        return stated, None
+        return (_placed(entry, stated, Program(text=stated.program, segments=(), warnings=())),)
+    disproofs = _disproofs(entry, stated, assemble)
+    return disproofs if asks is Kind.DISPROVE else (*assemble(entry)[:2], disproofs[0])
+
+
+def _disproofs(entry: Entry, stated: Challenge, assemble: Assemble) -> tuple[Program, ...]:
+    """Return the answers to the negation of what is stated."""
     negation = negation_to(stated)
     if negation is None:
         problem = "it names no theorem, so Lean cannot be asked for its negation"
         raise NoTask(problem, "name the theorem")
-    return stated, replace(negation.challenge, context_end=stated.context_end)
-
-
-def program_of(entry: Entry, asks: Kind, assemble: Assemble) -> Program:
-    """Return the program of a line with a task; raises NoTask."""
-    if asks is Kind.STATEMENT:
-        stated, _ = stated_by(entry, asks)
-        return _placed(entry, stated, Program(text=stated.program, segments=(), warnings=()))
-    if asks is Kind.DISPROVE:
-        return _disproof(entry, assemble)
-    own = assemble(entry)
-    return replace(
-        own, restated=next(iter(own.candidates[1:]), None), fallback=_alone(_disproof(entry, assemble))
-    )
-
-
-def _disproof(entry: Entry, assemble: Assemble) -> Program:
-    stated, _ = stated_by(entry, Kind.DISPROVE)
-    negated = negated_entry(entry)
-    assert negated is not None  # noqa: S101 - it has a challenge
-    first, *others = (_placed(entry, stated, each) for each in assemble(negated).candidates)
-    if not others:
-        return _alone(first)
-    return replace(first, fallback=others[-1], restated=others[0] if len(others) > 1 else None)
-
-
-def _alone(program: Program) -> Program:
-    return replace(program, fallback=None, restated=None)
+    challenge = replace(negation.challenge, context_end=stated.context_end)
+    negated = replace(entry, header="", context=negation.context, formal_statement=negation.formal_statement)
+    return tuple(replace(_placed(entry, stated, each), challenge=challenge) for each in assemble(negated))
 
 
 def _placed(entry: Entry, stated: Challenge, program: Program) -> Program:

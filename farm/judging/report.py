@@ -13,7 +13,7 @@ from farm.lean_text.policy.rules import Hit
 
 
 class Preamble(StrEnum):
-    """The judged one of a check's candidate programs: the first, the second of three, or the last."""
+    """The stored word for one of a check's candidates: the first, the second of three, or the last."""
 
     MODEL = "model"
     RESTATED = "restated"
@@ -140,13 +140,13 @@ class Report:
 
     `context_ends` is the line and column of the program at which the dataset's context ends, None without
     one; messages above it are not about the submission. `words` name the programs of the proof system.
-    `preamble` is the judged one of several candidate programs, None if there was only one. `goals` are the
-    goals at errors and sorries, None if the check does not want them or Lean could not print them.
+    `candidate` is the place of the judged candidate in the check's list, from 0. `goals` are the goals at
+    errors and sorries, None if the check does not want them or Lean could not print them.
 
-    With `negates` the program was held against the negation of the line's statement. With `contradicts` one
-    answer was accepted as a proof of both. `otherwise` is the verdict's sentence about the other of the two.
-    With `states` there was no answer, and the statement alone was examined. `remedy` is a sentence about the
-    modules of a header that cannot be imported.
+    With `negates` that candidate was a disproof. With `contradicts` one answer was accepted as a proof of
+    both. `otherwise` is the verdict's sentence about the other of the two. With `states` there was no answer,
+    and the statement alone was examined. `remedy` is a sentence about the modules of a header that cannot be
+    imported.
     """
 
     run: Execution = Execution()
@@ -162,7 +162,7 @@ class Report:
     kernel_limit: str | None = None
     challenge_error: str | None = None
     task_error: str | None = None
-    preamble: Preamble | None = None
+    candidate: int = 0
     goals: tuple[Goal, ...] | None = None
     words: Words = LEAN
     context_ends: tuple[int, int] | None = None

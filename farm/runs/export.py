@@ -178,7 +178,7 @@ def assemble_to(path: Path, target: Path, options: AssemblyOptions) -> int:
     def edit(_number: int, line: str) -> str:
         nonlocal lines
         lines += 1
-        return with_fields(line, {"predicted_proof": assemble(next(entries), options).text})
+        return with_fields(line, {"predicted_proof": assemble(next(entries), options)[0].text})
 
     rewrite(path, target, by_line(edit))
     return lines

@@ -37,9 +37,9 @@ def program_of(
     entry = entry_of(item, "")
     assembled = partial(assemble, options=AssemblyOptions())
     if task == Kind.PROVE:
-        return assembled(entry).text
+        return assembled(entry)[0].text
     try:
-        return tasked.program_of(entry, Kind.DISPROVE, assembled).text
+        return tasked.programs_of(entry, Kind.DISPROVE, assembled)[0].text
     except tasked.NoTask as fault:
         raise UsageError(f"{fault.field}: {fault}; {fault.remedy}") from fault
 

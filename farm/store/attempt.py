@@ -8,15 +8,16 @@ from datetime import datetime
 from psycopg.rows import DictRow
 
 from farm.assembly.challenge import Challenge
-from farm.assembly.negation import as_negation, begin_of_negation
+from farm.assembly.negation import as_negation
 from farm.characters import decoded
 from farm.documents import encoded
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check, Fallback
-from farm.judging.report import Preamble, Report
+from farm.judging.job import Candidate, Check, Disproof
+from farm.judging.report import Report
 from farm.judging.states import Priority
 from farm.judging.verdict import Outcome, Particulars, Verdict
 from farm.limits import Limits
+from farm.store.candidates import challenges_of, of_columns, preamble_of
 from farm.task import Kind, Task
 from farm.tracing.span import trace_id
 
@@ -108,7 +109,7 @@ class Decision:
             "goals": None if report.goals is None else [asdict(goal) for goal in report.goals],
             "statement": _statement(report, verdict),
             "trusts": report.trusts,
-            "preamble": (report.preamble or Preamble.MODEL) if claim.check.others else None,
+            "preamble": preamble_of(report.candidate, len(claim.check.candidates)),
             "wall_seconds": report.run.wall_seconds,
             "cpu_seconds": report.run.cpu_seconds,
             "peak_memory_kib": report.run.peak_memory_kib,
@@ -156,27 +157,19 @@ def unread(row: DictRow, why: str) -> dict[str, object]:
 
 def _check(row: DictRow) -> Check:
     task = Task.read(row["task"])
-    challenge = None if row["challenge"] is None else _challenge(row, task)
-    fallback = _other(row, "fallback")
-    if task.kind is Kind.EITHER:
-        challenge, fallback = _of_either(challenge, fallback)
     return Check(
-        program=decoded(row["program"]),
+        candidates=_candidates(row, task),
         limits=Limits(
             wall_seconds=row["wall_seconds"],
             cpu_seconds=row["cpu_seconds"],
             memory_mib=row["memory_mib"],
         ),
-        submitted=tuple((start, end) for start, end in row["submitted"]),
-        challenge=challenge,
         assurance=Assurance.stored(
             tier=row["tier"],
             native=row["native"],
             axioms=row["axioms"] if task.axioms is None else task.axioms,
             policy=row["policy"],
         ),
-        fallback=fallback,
-        restated=_other(row, "restated"),
         goals=row["goals"],
         stop_at_error=row["stop_at_error"],
         context_end=0 if task.negates else row["context_end"],
@@ -184,29 +177,30 @@ def _check(row: DictRow) -> Check:
     )
 
 
-def _other(row: DictRow, name: str) -> Fallback | None:
-    """Return another program of a check, None where it has none of that name."""
-    if row[name] is None:
-        return None
-    submitted = tuple((start, end) for start, end in row[f"{name}_submitted"])
-    return Fallback(program=decoded(row[name]), submitted=submitted)
-
-
-def _challenge(row: DictRow, task: Task) -> Challenge:
-    program = decoded(row["challenge"])
-    challenge = Challenge(program=program, name=row["challenge_name"], context_end=row["context_end"])
-    if task.negates:
-        return as_negation(challenge)
-    is_negation = task.kind in (Kind.DISPROVE, Kind.EITHER)
-    return replace(challenge, negates=begin_of_negation(program)) if is_negation else challenge
-
-
-def _of_either(negation: Challenge | None, fallback: Fallback | None) -> tuple[Challenge, Fallback | None]:
-    """Return the statement's challenge, and the program for the negation's, which is the stored one."""
-    if negation is None or not negation.negates:
+def _candidates(row: DictRow, task: Task) -> tuple[Candidate, ...]:
+    """Return a check's candidates; of a line that allows either, the last one is a disproof."""
+    stated, negation = _challenges(row, task)
+    programs = of_columns("text", row)
+    disproofs = {Kind.DISPROVE: len(programs), Kind.EITHER: 1}.get(task.kind, 0)
+    if disproofs and (negation is None or not negation.negates):
         raise ValueError("the check has no negation")
-    stated = replace(negation, program=negation.program[: negation.negates], negates=0)
-    return stated, fallback and replace(fallback, challenge=negation)
+    found = list[Candidate]()
+    for left, program, spans in zip(
+        range(len(programs), 0, -1), programs, of_columns("submitted", row), strict=True
+    ):
+        kind, challenge = (Disproof, negation) if left <= disproofs else (Candidate, stated)
+        submitted = tuple((start, end) for start, end in spans)
+        found.append(kind(program=decoded(program), submitted=submitted, challenge=challenge))
+    return tuple(found)
+
+
+def _challenges(row: DictRow, task: Task) -> tuple[Challenge | None, Challenge | None]:
+    if row["challenge_text"] is None:
+        return None, None
+    challenge = Challenge(
+        program=decoded(row["challenge_text"]), name=row["challenge_name"], context_end=row["context_end"]
+    )
+    return (as_negation(challenge), None) if task.negates else challenges_of(challenge, task.kind)
 
 
 def _statement(report: Report, verdict: Verdict) -> str | None:

@@ -6,21 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from farm.limits import Limits
+from farm.store.candidates import counted
 from farm.store.postgres import Engine, single, streamed
 
 # A line is proved by the program whose preamble is stored, so the spans are those of that program. LIMIT
 # keeps the planner from reading a whole table to hash it, as for the outcomes of lines.
-_JUDGED = """
+_JUDGED = f"""
     JOIN LATERAL (
         SELECT audit ->> 'sealed_sha256' AS sealed, preamble FROM verdicts
         WHERE verdicts.check_id = jobs.check_id AND verdict = 'proved' LIMIT 1
     ) AS verdict ON true
     JOIN LATERAL (
         SELECT environment, wall_seconds, cpu_seconds, memory_mib,
-               CASE preamble WHEN 'farm' THEN fallback_sha256 WHEN 'restated' THEN restated_sha256
-                   ELSE program_sha256 END AS sha256,
-               CASE preamble WHEN 'farm' THEN fallback_submitted WHEN 'restated' THEN restated_submitted
-                   ELSE submitted END AS submitted
+               {counted("sha256")} AS sha256, {counted("submitted")} AS submitted
         FROM checks WHERE id = jobs.check_id LIMIT 1
     ) AS judged ON true
 """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from psycopg.rows import DictRow
 from sqlalchemy import Engine, RowMapping, text
 
-from farm.assembly.negation import begin_of_negation
+from farm.assembly.challenge import Challenge
 from farm.characters import decoded, storable
 from farm.errors import ServerDown, UnknownRun, gone
 from farm.judging.advisories import advisories
@@ -21,11 +21,12 @@ from farm.judging.forgeable import is_forgeable
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome
 from farm.manifest.lines import Fingerprint
+from farm.store.candidates import challenges_of
 from farm.store.environments import Pending, ServedEnvironment
 from farm.store.postgres import reaching, single
 from farm.store.records import LAST_LINE, SHOWN_STATUS, Item, Judged, judged, judged_items
 from farm.store.workers import pending_of
-from farm.task import Kind, Task
+from farm.task import Task
 
 if TYPE_CHECKING:
     import psycopg
@@ -653,12 +654,12 @@ class Queries:
         if not rows:
             return None
         found, task = rows[0], Task.read(rows[0]["task"])
-        challenge = decoded(found["source"])
-        if task.kind is Kind.EITHER:  # the store has the negation's
-            challenge = challenge[: begin_of_negation(challenge)]
+        name = found["challenge_name"] or ""
+        stored = Challenge(program=decoded(found["source"]), name=name)
+        proofs, _ = challenges_of(stored, task.kind)
         return StatedLine(
-            challenge=challenge,
-            name=found["challenge_name"] or "",
+            challenge=(proofs or stored).program,
+            name=name,
             axioms=tuple(found["axioms"] if task.axioms is None else task.axioms),
             native=found["native"],
             context_end=found["context_end"],

@@ -22,6 +22,7 @@ from farm.judging.places import Place, moved
 from farm.judging.report import Goal, Message
 from farm.judging.verdict import Outcome, Particulars, Reason, Verdict, judge_text
 from farm.lean_text.policy.rules import Action, Hit
+from farm.store.candidates import counted
 
 # The origin in the segments of a program that was not assembled; it has no other meaning there.
 _BROUGHT = '"predicted_proof"'
@@ -41,8 +42,7 @@ _JUDGED = """
     SELECT jobs.run_id, jobs.manifest, jobs.line, name, group_name, {shown},
            cancelled, with_own, attempt, environment, tier,
            (SELECT source FROM programs WHERE sha256 = counted LIMIT 1), counted,
-           CASE preamble WHEN 'farm' THEN fallback_segments WHEN 'restated' THEN restated_segments
-                         ELSE segments END::text, warnings::text, verdict.*
+           ({segments})::text, warnings::text, verdict.*
     FROM {lines}
     JOIN LATERAL (SELECT * FROM checks WHERE id = check_id LIMIT 1) AS asked ON true
     CROSS JOIN LATERAL ({sharing}) AS sharing
@@ -54,8 +54,7 @@ _JUDGED = """
         FROM verdicts WHERE verdicts.check_id = jobs.check_id AND cancelled IS NULL LIMIT 1
     ) AS verdict ON true
     CROSS JOIN LATERAL (
-        SELECT CASE preamble WHEN 'farm' THEN fallback_sha256 WHEN 'restated' THEN restated_sha256
-                             ELSE program_sha256 END AS counted
+        SELECT {sha256} AS counted
     ) AS program
     {where}
 """
@@ -77,6 +76,8 @@ _OF_OWN = """
     ) AS same
 """
 _OF_A_MANIFEST = _JUDGED.format(
+    segments=counted("segments"),
+    sha256=counted("sha256"),
     shown=SHOWN_STATUS,
     sharing="SELECT jobs.shared AS with_own, true AS is_own",
     lines="jobs",
@@ -86,6 +87,8 @@ _OF_A_MANIFEST = _JUDGED.format(
     """,
 )
 _OF_LINES = _JUDGED.format(
+    segments=counted("segments"),
+    sha256=counted("sha256"),
     shown=SHOWN_STATUS,
     sharing=_OF_OWN,
     lines="""

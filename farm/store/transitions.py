@@ -208,9 +208,9 @@ _CLAIM = """
 """
 _ASKED = {
     "work": ", ".join(f"checks.{name}" for name in WORK),
-    # The text of `fallback_sha256` is called `fallback`, and so on.
+    # The text of `program_sha256` is called `program_text`, and so on.
     "sources": ", ".join(
-        f"(SELECT source FROM programs WHERE sha256 = {name} LIMIT 1) AS {name.removesuffix('_sha256')}"
+        f"(SELECT source FROM programs WHERE sha256 = {name} LIMIT 1) AS {name.removesuffix('sha256')}text"
         for name in TEXT_COLUMNS
     ),
     "unhurried": UNHURRIED,

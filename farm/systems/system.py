@@ -28,15 +28,15 @@ class BenchmarkFiles:
 class System:
     """One proof system.
 
-    `name` is for people. `assemble` returns the program of a line. `challenge` returns the challenge of a
-    header, context and statement, None for a blank statement. Both raise StatementFault for a faulty line.
-    `unproved` returns a program that states a challenge and proves nothing. `image` returns the number of the
-    image that can fork for a program, 0 if the environment has only one. `minif2f` are the files of miniF2F,
-    None if it has none.
+    `name` is for people. `assemble` returns the candidate programs of a line. `challenge` returns the
+    challenge of a header, context and statement, None for a blank statement. Both raise StatementFault for a
+    faulty line. `unproved` returns a program that states a challenge and proves nothing. `image` returns the
+    number of the image that can fork for a program, 0 if the environment has only one. `minif2f` are the
+    files of miniF2F, None if it has none.
     """
 
     name: str
-    assemble: Callable[[Entry, AssemblyOptions], Program]
+    assemble: Callable[[Entry, AssemblyOptions], tuple[Program, ...]]
     challenge: Callable[[str, str, str], Challenge | None]
     unproved: Callable[[Challenge], str]
     image: Callable[[Entry, Program], int]

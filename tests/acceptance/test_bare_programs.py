@@ -43,7 +43,9 @@ theorem «1».fine : double 2 = 4 := rfl
 def asked(
     checker: Checker, core: LeanEnvironment, text: str, way: str = "forked", tier: Tier = Tier.KERNEL
 ) -> Report:
-    return checker.check(Check(program=f"{core.header}{text}", assurance=Assurance(tier=tier)), core, way=way)
+    return checker.check(
+        Check.of(program=f"{core.header}{text}", assurance=Assurance(tier=tier)), core, way=way
+    )
 
 
 @pytest.mark.parametrize("case", [case for case in BARE if not case.is_honest], ids=lambda case: case.name)

@@ -67,7 +67,7 @@ def ask(checker: Checker, core: LeanEnvironment, number: int, *, sound: bool) ->
     """Ask about a program with a header of its own, and return how Lean was run."""
     header = f"prelude -- {MARK}{number}\nimport Core\n" if sound else f"prelude\nimport {MARK}{number}\n"
     statement = f"{header}theorem t : True := sorry -- {MARK}{number}\n"
-    check = Check(
+    check = Check.of(
         program=f"{header}theorem t : {'True' if sound else 'False'} := True.intro\n",
         challenge=Challenge(program=statement, name="t"),
         assurance=Assurance(),

@@ -155,7 +155,7 @@ def test_a_lean_whose_modules_cannot_be_audited_is_served_without_when_its_owner
     asked = Challenge(program=f"{known.header}theorem t : True := sorry\n", name="t")
     program = f"{known.header}theorem t : True := True.intro\n"
     lean = Assurance(tier=Tier.LEAN)
-    believed = checker.check(Check(program=program, challenge=asked, assurance=lean), known)
+    believed = checker.check(Check.of(program=program, challenge=asked, assurance=lean), known)
     assert judge(believed).outcome is Outcome.PROVED
     assert (believed.audit, believed.statement) == (None, "unchecked")
     assert known.tiers == (Tier.LEAN,)

@@ -41,7 +41,7 @@ PROGRAM = "prelude\nimport Core\ntheorem t : True := True.intro\n"
 def test_a_case_gets_its_verdict(checker: Checker, core: LeanEnvironment, case: Path, way: str) -> None:
     expected = json.loads((case / "expected.json").read_text())
     limits = dataclasses.replace(Limits(), **expected.get("limits", {}))
-    check = Check(program=(case / "program.lean").read_text(), limits=limits, assurance=Assurance())
+    check = Check.of(program=(case / "program.lean").read_text(), limits=limits, assurance=Assurance())
     report = checker.check(check, core, way=way)
     verdict = judge(report)
     assert (verdict.outcome, verdict.reason, verdict.proof_status) == (
@@ -55,7 +55,7 @@ def test_where_no_checker_is_named_the_kernel_answers_in_an_image_of_lean(
     checker: Checker, core: LeanEnvironment
 ) -> None:
     alone = dataclasses.replace(core, digest="without a checker", checkers=())
-    report = checker.check(Check(program=PROGRAM, assurance=Assurance()), alone, way="cold")
+    report = checker.check(Check.of(program=PROGRAM, assurance=Assurance()), alone, way="cold")
     assert (report.way, judge(report).reason) == ("cold", Reason.OK)
 
 
@@ -68,7 +68,7 @@ def test_a_seal_that_is_killed_from_outside_is_no_fault_of_the_proof(
         return watched(fork, *others)
 
     asked = challenge_to(core.header, "theorem t : True := by") if stated else None
-    check = Check(program=PROGRAM, assurance=Assurance(), challenge=asked)
+    check = Check.of(program=PROGRAM, assurance=Assurance(), challenge=asked)
     with monkeypatch.context() as patch:
         patch.setattr(seals, "watched", killed)
         verdict = judge(checker.check(check, core, way="forked"))
@@ -108,7 +108,7 @@ def test_where_lean_cannot_be_forked_parts_are_told_and_no_axiom_is_believed_for
     challenge = challenge_to(core.header, f"{stated} := by")
 
     def asked(program: str, **how: Any) -> Report:
-        check = Check(program=program, challenge=challenge, assurance=Assurance(**how))
+        check = Check.of(program=program, challenge=challenge, assurance=Assurance(**how))
         return checker.check(check, unforked)
 
     told = asked(by_part)
@@ -126,7 +126,7 @@ def test_every_outcome_but_a_failure_of_the_farm_has_a_case() -> None:
 
 
 def test_messages_have_positions_in_the_program(checker: Checker, core: LeanEnvironment) -> None:
-    report = checker.check(Check(program="prelude\nimport Core\ntheorem ω : True :=\n  ωω\n"), core)
+    report = checker.check(Check.of(program="prelude\nimport Core\ntheorem ω : True :=\n  ωω\n"), core)
     assert [(m.severity, m.line, m.column, m.end_column) for m in report.answer.messages] == [
         ("error", 4, 2, 4)
     ]
@@ -136,14 +136,14 @@ def test_messages_have_positions_in_the_program(checker: Checker, core: LeanEnvi
 def test_text_that_lean_cannot_take_is_rejected_without_running_it(
     checker: Checker, core: LeanEnvironment, character: str
 ) -> None:
-    report = checker.check(Check(program=f"{PROGRAM}-- {character}"), core)
+    report = checker.check(Check.of(program=f"{PROGRAM}-- {character}"), core)
     assert judge(report).reason is Reason.INVALID_TEXT
 
 
 def test_the_facts_of_a_check_are_measured(
     checker: Checker, core: LeanEnvironment, isolation: Isolation
 ) -> None:
-    report = checker.check(Check(program=PROGRAM), core)
+    report = checker.check(Check.of(program=PROGRAM), core)
     assert report.run.exit_status == 0
     assert report.run.cpu_seconds > 0
     assert report.run.wall_seconds > 0
@@ -156,7 +156,7 @@ def test_a_cancelled_check_ends_and_is_no_verdict_about_the_proof(
     endless = (CASES / "timeout" / "endless_instances" / "program.lean").read_text()
     cancel = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        check = Check(program=endless, limits=Limits(wall_seconds=60))
+        check = Check.of(program=endless, limits=Limits(wall_seconds=60))
         checking = pool.submit(checker.check, check, core, cancelled=cancel.is_set)
         cancel.set()
         assert judge(checking.result(30)).outcome is Outcome.JUDGE_ERROR
@@ -165,7 +165,7 @@ def test_a_cancelled_check_ends_and_is_no_verdict_about_the_proof(
 def test_checks_run_side_by_side(checker: Checker, core: LeanEnvironment) -> None:
     wrong = "prelude\nimport Core\ntheorem t : False := True.intro\n"
     with ThreadPoolExecutor(4) as pool:
-        reports = pool.map(lambda text: checker.check(Check(program=text), core), [PROGRAM, wrong] * 4)
+        reports = pool.map(lambda text: checker.check(Check.of(program=text), core), [PROGRAM, wrong] * 4)
         assert [judge(r).reason for r in reports] == [Reason.OK, Reason.ERROR] * 4
 
 
@@ -176,11 +176,11 @@ def test_missing_and_corrupt_modules_are_the_farms_fault(
     if content is not None:
         (tmp_path / "Core.olean").write_bytes(content)
     broken = dataclasses.replace(core, digest="broken", lean_path=(str(tmp_path),))
-    verdict = judge(checker.check(Check(program=PROGRAM), broken))
+    verdict = judge(checker.check(Check.of(program=PROGRAM), broken))
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.BAD_ENVIRONMENT)
 
 
 def test_a_lean_that_is_not_there_is_the_farms_fault(checker: Checker, core: LeanEnvironment) -> None:
     broken = dataclasses.replace(core, digest="none", lean=("/no/such/lean",))
-    verdict = judge(checker.check(Check(program=PROGRAM), broken))
+    verdict = judge(checker.check(Check.of(program=PROGRAM), broken))
     assert (verdict.outcome, verdict.reason) == (Outcome.JUDGE_ERROR, Reason.BOX_FAILED)

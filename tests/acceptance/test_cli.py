@@ -138,7 +138,7 @@ PROFILES = ["farm", "nemo-2025-11", "nemo-2025-08"]
 def assembled(path: Path, options: AssemblyOptions) -> list[dict[str, object]]:
     """Return what `farm assemble` has to write, line by line."""
     return [
-        {**before, "predicted_proof": assemble(made, options).text}
+        {**before, "predicted_proof": assemble(made, options)[0].text}
         for before, made in zip(lines(path), read(path), strict=True)
     ]
 
@@ -187,7 +187,7 @@ def test_the_options_of_the_assembly_reach_it(farm: Command, tmp_path: Path) -> 
     for words, options in flags.items():
         said = farm("assemble", source, "-o", target, "--force", "--profile", "nemo-2025-11", *words)
         assert said.returncode == 0, said.stderr
-        expected = assemble(parsed, AssemblyOptions(profile="nemo-2025-11", **options)).text
+        expected = assemble(parsed, AssemblyOptions(profile="nemo-2025-11", **options))[0].text
         assert lines(target)[0]["predicted_proof"] == expected, words
 
 

@@ -13,13 +13,12 @@ from farm_workers.environments.lean_environment import KernelChecker, LeanEnviro
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check
+from farm.judging.job import Check, candidates_of
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
-from tests.candidates import as_other
 from tests.commands import Command, lines, verdicts, write
 from tests.contexts import MODULES, shop, theorems
 from tests.farms import Quiet, a_worker
@@ -72,14 +71,10 @@ def check_of(
     )
     made = assemble(line, options)
     return Check(
-        program=made.text,
-        submitted=made.submitted,
-        challenge=challenge_to("", statement, context),
+        candidates=candidates_of(made, challenge_to("", statement, context)),
         assurance=Assurance(tier=tier),
         limits=limits,
-        fallback=as_other(made.fallback),
-        restated=as_other(made.restated),
-        context_end=made.context_end,
+        context_end=made[0].context_end,
     )
 
 
@@ -226,7 +221,7 @@ def test_the_time_of_a_context_is_charged_to_no_proof(
     checker: Checker, core: LeanEnvironment, way: str
 ) -> None:
     """A context that takes longer than the limits: what proves the theorem in time is a proof."""
-    alone = checker.check(Check(program=SLOW), core, way=way).run
+    alone = checker.check(Check.of(program=SLOW), core, way=way).run
     limits = Limits(wall_seconds=0.8 * alone.wall_seconds, cpu_seconds=0.8 * alone.cpu_seconds)
     environment = dataclasses.replace(core, digest=f"slow context, {way}")
 
@@ -249,7 +244,7 @@ UNCHECKED = SLOW.replace("theorem slow", "set_option debug.skipKernelTC true in\
 def test_the_time_of_sealing_a_context_is_charged_to_no_proof(
     checker: Checker, core: LeanEnvironment
 ) -> None:
-    slow = checker.check(Check(program=SLOW), core).run
+    slow = checker.check(Check.of(program=SLOW), core).run
     limits = Limits(wall_seconds=0.6 * slow.wall_seconds, cpu_seconds=0.6 * slow.cpu_seconds)
     below = check_of(UNCHECKED, STATEMENT, ":= same n", limits=limits)
     assert worth(checker.check(below, core)) == (Outcome.PROVED, Reason.OK)
@@ -272,19 +267,19 @@ def test_a_context_that_does_not_end_is_the_datasets_fault(
 def test_a_second_program_has_what_is_left_apart_from_the_context(ask: Ask) -> None:
     answer = f"variable (h : False)\ninclude h\n{STATEMENT} := same n"
     report = ask(SLOW, STATEMENT, answer, limits=Limits(wall_seconds=3.0, cpu_seconds=3.0))
-    assert (*worth(report), report.preamble) == (Outcome.PROVED, Reason.OK, "farm"), report
+    assert (*worth(report), report.candidate) == (Outcome.PROVED, Reason.OK, 1), report
 
 
 def test_a_second_program_has_as_much_left_where_a_second_kernel_reads_whole_modules(
     checker: Checker, core: LeanEnvironment
 ) -> None:
-    alone = checker.check(Check(program=SLOW), core).run
+    alone = checker.check(Check.of(program=SLOW), core).run
     limits = Limits(wall_seconds=0.8 * alone.wall_seconds, cpu_seconds=0.8 * alone.cpu_seconds)
     accepting = KernelChecker(name="other", command=("/bin/sh", "-c", "true"), visible=())
     environment = dataclasses.replace(core, digest="context, two kernels", checkers=(accepting,))
     answer = f"variable (h : False)\ninclude h\n{STATEMENT} := same n"
     report = checker.check(check_of(SLOW, STATEMENT, answer, limits=limits), environment)
-    assert (*worth(report), report.preamble) == (Outcome.PROVED, Reason.OK, "farm"), report
+    assert (*worth(report), report.candidate) == (Outcome.PROVED, Reason.OK, 1), report
     assert report.audit is not None
     assert report.audit.second is not None
 

@@ -51,7 +51,7 @@ def test_a_program_gives_the_messages_in_its_comments_and_no_others(
 ) -> None:
     program = path.read_text()
     expected = _expected(program)
-    report = checker.check(Check(program=program), core)
+    report = checker.check(Check.of(program=program), core)
     found = sorted((m.line, m.severity, m.text) for m in report.answer.messages)
     assert [(line, severity) for line, severity, _ in found] == [(n, s) for n, s, _ in expected], report
     assert all(text.startswith(e[2]) for (_, _, text), e in zip(found, expected, strict=True)), found
@@ -59,7 +59,7 @@ def test_a_program_gives_the_messages_in_its_comments_and_no_others(
 
 @pytest.mark.parametrize("name", KERNEL_NAMES.split())
 def test_a_name_the_kernel_computes_with_is_taken(checker: Checker, core: LeanEnvironment, name: str) -> None:
-    report = checker.check(Check(program=f"{HEADER}axiom {name} : Nat\n"), core)
+    report = checker.check(Check.of(program=f"{HEADER}axiom {name} : Nat\n"), core)
     assert [m.text for m in report.answer.messages] == [f"`{name}` has already been declared"]
 
 
@@ -89,7 +89,7 @@ def test_data_that_is_admitted_is_a_sorry_and_no_error(
     checker: Checker, core: LeanEnvironment, text: str
 ) -> None:
     program = f"{HEADER}{text}\ntheorem t : 1 = 1 := rfl\n"
-    report = checker.check(Check(program=program), core)
+    report = checker.check(Check.of(program=program), core)
     assert judge(report).reason is Reason.HAS_SORRY
     assert [message.kind for message in report.answer.messages] == ["hasSorry"]
 
@@ -98,7 +98,7 @@ def test_data_that_is_admitted_is_a_sorry_and_no_error(
     "text", ["def u : Nat := true", "abbrev u : Nat := by exact true", "def u : Nat := nothing"]
 )
 def test_an_error_in_data_is_the_only_one(checker: Checker, core: LeanEnvironment, text: str) -> None:
-    report = checker.check(Check(program=f"{HEADER}{text}\ntheorem t : 1 = 1 := rfl\n"), core)
+    report = checker.check(Check.of(program=f"{HEADER}{text}\ntheorem t : 1 = 1 := rfl\n"), core)
     (error,) = report.answer.messages
     assert judge(report).reason is Reason.ERROR
     assert "sorryAx" not in error.text
@@ -106,7 +106,7 @@ def test_an_error_in_data_is_the_only_one(checker: Checker, core: LeanEnvironmen
 
 def test_a_statement_may_leave_data_open(checker: Checker, core: LeanEnvironment) -> None:
     stated = "abbrev sol : Nat := sorry\ntheorem t : sol = sol := by"
-    check = Check(
+    check = Check.of(
         program=f"{HEADER}{stated}\n  rfl\n",
         challenge=challenge_to(HEADER, stated),
         assurance=Assurance(),
@@ -118,14 +118,14 @@ def test_a_statement_may_leave_data_open(checker: Checker, core: LeanEnvironment
 
 
 def test_the_library_compiles_without_a_message(checker: Checker, core: LeanEnvironment) -> None:
-    report = checker.check(Check(program=LIBRARY.read_text()), core)
+    report = checker.check(Check.of(program=LIBRARY.read_text()), core)
     assert (report.run.exit_status, report.answer.messages) == (0, ())
 
 
 def _judged(entry: Entry, checker: Checker, core: LeanEnvironment) -> tuple[Report, dict[str, str]]:
-    program = assemble(entry, AssemblyOptions())
+    program, *_ = assemble(entry, AssemblyOptions())
     report = checker.check(
-        Check(
+        Check.of(
             program=program.text,
             limits=Limits(wall_seconds=entry.timeout or 30.0, memory_mib=512),
             submitted=program.submitted,

@@ -96,7 +96,7 @@ def test_an_unfinished_end_gets_the_errors_of_bare_lean(
     status, answer = _bare(text, isolation, core)
     assert status == 1
     for way in WAYS:
-        report = checker.check(Check(program=text), core, way=way)
+        report = checker.check(Check.of(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert judge(report).reason is Reason.ERROR
 
@@ -124,7 +124,7 @@ def test_a_command_of_the_programs_own_does_not_take_the_mark(
     status, answer = _bare(text, isolation, core)
     assert status == 1
     for way in WAYS:
-        report = checker.check(Check(program=text), core, way=way)
+        report = checker.check(Check.of(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert judge(report).reason is Reason.ERROR
 
@@ -137,7 +137,7 @@ def test_a_finished_end_is_read_to_its_end(
     status, answer = _bare(text, isolation, core)
     assert status == 0
     for way in WAYS:
-        report = checker.check(Check(program=text), core, way=way)
+        report = checker.check(Check.of(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert report.answer.reached_end
         assert judge(report).reason is Reason.OK
@@ -151,7 +151,7 @@ def test_an_exit_is_no_end(
     text = HEADER + GOOD + before + end
     _, answer = _bare(text, isolation, core)
     for way in WAYS:
-        report = checker.check(Check(program=text), core, way=way)
+        report = checker.check(Check.of(program=text), core, way=way)
         assert (way, report.answer.messages) == (way, answer.messages)
         assert not report.answer.reached_end
         assert judge(report).reason is (Reason.ERROR if before else Reason.STOPPED_EARLY)

@@ -82,7 +82,7 @@ def test_two_that_build_the_core_library_at_once_both_get_it_whole(
         first, second = pool.map(lambda home: installed(home, None, isolation), [tmp_path] * 2)
     assert first == second
     core = first["core"]
-    report = checker.check(Check(program=HEADER + "theorem t : True := True.intro\n"), core, way="cold")
+    report = checker.check(Check.of(program=HEADER + "theorem t : True := True.intro\n"), core, way="cold")
     assert judge(report).reason is Reason.OK
     assert [p.name for p in (tmp_path / "environments").iterdir()] == [Path(core.lean_path[0]).name]
 
@@ -116,7 +116,7 @@ def test_a_configured_environment_checks_programs(
     assert (found.toolchain, found.header, found.headers) == (core.toolchain, HEADER, (HEADER,))
     assert found.lean == (str(mine.lean), "-DmaxRecDepth=600")
     report = checker.check(
-        Check(program=found.header + "theorem t : True := True.intro\n"), found, way="cold"
+        Check.of(program=found.header + "theorem t : True := True.intro\n"), found, way="cold"
     )
     assert judge(report).reason is Reason.OK, report
 
@@ -160,7 +160,9 @@ def test_a_workspace_is_asked_once_for_its_search_path(
     found = install(mine.table("mine", f'workspace = "{workspace}"'))["mine"]
     assert found.lean_path == (str(workspace / "built"), *core.lean_path)
     for _ in range(2):
-        report = checker.check(Check(program=HEADER + "theorem t : True := True.intro\n"), found, way="cold")
+        report = checker.check(
+            Check.of(program=HEADER + "theorem t : True := True.intro\n"), found, way="cold"
+        )
         assert judge(report).reason is Reason.OK, report
     assert calls.read_text() == "called\n"
 
@@ -424,7 +426,7 @@ def test_a_toolchain_whose_parts_are_links_to_links_out_of_its_prefix_works(
     for module in Path(core.lean_path[0]).glob("*.olean"):
         (modules / module.name).symlink_to(module)
     environment = install(mine.table("mine", f'lean_path = ["{modules}"]', HEADER_LINE)).lean("mine")
-    report = checker.check(Check(program=f"{HEADER}theorem t : True := True.intro\n"), environment)
+    report = checker.check(Check.of(program=f"{HEADER}theorem t : True := True.intro\n"), environment)
     assert judge(report).reason is Reason.OK, report
 
 
@@ -455,8 +457,8 @@ MISSING = f"{HEADER}import No.Such.Module\n"
 def test_a_header_that_cannot_be_imported_is_refused_without_lean_from_the_second_time_on(
     checker: Checker, core: LeanEnvironment
 ) -> None:
-    first = checker.check(Check(program=f"{MISSING}theorem a : True := True.intro\n"), core)
-    others = [checker.check(Check(program=f"{MISSING}theorem b{n} : False\n"), core) for n in range(10)]
+    first = checker.check(Check.of(program=f"{MISSING}theorem a : True := True.intro\n"), core)
+    others = [checker.check(Check.of(program=f"{MISSING}theorem b{n} : False\n"), core) for n in range(10)]
     assert "No" in judge(first).detail
     assert first.run.cpu_seconds > 0
     for report in others:
@@ -485,11 +487,11 @@ def test_a_program_cannot_have_its_header_refused_to_others(
     checker: Checker, core: LeanEnvironment, way: str
 ) -> None:
     for _ in range(5):  # a busy machine may end the process before its shell has printed
-        slander = checker.check(Check(program=SLANDER), core, way=way)
+        slander = checker.check(Check.of(program=SLANDER), core, way=way)
         if "unknown module prefix" in judge(slander).detail:
             break
     assert "unknown module prefix" in judge(slander).detail
-    assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way=way)).reason is Reason.OK
+    assert judge(checker.check(Check.of(program=f"{HEADER}{PLAIN}"), core, way=way)).reason is Reason.OK
 
 
 def test_what_a_header_lacked_is_looked_for_again_in_another_environment(
@@ -497,20 +499,22 @@ def test_what_a_header_lacked_is_looked_for_again_in_another_environment(
 ) -> None:
     program = f"{HEADER}import Late\ntheorem t : True := True.intro\n"
     before = dataclasses.replace(core, digest="before", lean_path=(*core.lean_path, str(tmp_path)))
-    assert judge(checker.check(Check(program=program), before)).reason is Reason.ERROR
+    assert judge(checker.check(Check.of(program=program), before)).reason is Reason.ERROR
     shutil.copy(Path(core.lean_path[0], "Core.olean"), tmp_path / "Late.olean")
     after = dataclasses.replace(before, digest="after")
-    report = checker.check(Check(program=f"prelude\nimport Late\n{PLAIN}"), after)
+    report = checker.check(Check.of(program=f"prelude\nimport Late\n{PLAIN}"), after)
     assert judge(report).reason is Reason.OK, report
 
 
 def test_a_run_that_was_cut_short_is_no_fault_of_its_header(
     checker: Checker, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    endless = Check(program=f"{HEADER}{TIMEOUT.body}")
+    endless = Check.of(program=f"{HEADER}{TIMEOUT.body}")
     cut = checker.check(endless, core, way="cold", cancelled=lambda: True)
     assert judge(cut).reason is Reason.BOX_FAILED
-    assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), core, way="cold")).reason is Reason.OK
+    assert judge(checker.check(Check.of(program=f"{HEADER}{PLAIN}"), core, way="cold")).reason is Reason.OK
     gone = dataclasses.replace(core, digest="gone", lean_path=(str(tmp_path),))
     for _ in range(2):  # the environment itself is broken: that is not remembered of a header
-        assert judge(checker.check(Check(program=f"{HEADER}{PLAIN}"), gone)).reason is Reason.BAD_ENVIRONMENT
+        assert (
+            judge(checker.check(Check.of(program=f"{HEADER}{PLAIN}"), gone)).reason is Reason.BAD_ENVIRONMENT
+        )

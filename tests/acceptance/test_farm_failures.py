@@ -52,7 +52,7 @@ UNREAD = (
 
 def verdict(checker: Checker, environment: LeanEnvironment, way: str | None = None) -> Verdict:
     """Return the verdict on an honest proof."""
-    check = Check(
+    check = Check.of(
         program=f"{environment.header}{STATEMENT}rfl\n",
         challenge=Challenge(program=f"{environment.header}{STATEMENT}sorry\n", name="t"),
         limits=LIMITS,
@@ -150,7 +150,7 @@ def grouped(isolation: Isolation, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def asked(core: LeanEnvironment, number: int) -> dict[str, tuple[Check, str | None]]:
     """Return honest checks of several kinds with their ways; another number makes a new statement."""
-    proof = Check(
+    proof = Check.of(
         program=f"{core.header}{STATEMENT}by exact rfl\n",
         challenge=Challenge(program=f"{core.header}-- {number}\n{STATEMENT}sorry\n", name="t"),
         limits=LIMITS,
@@ -230,7 +230,7 @@ def test_no_proof_is_rejected_where_a_neighbour_takes_all_processes(
     """Without control groups Linux counts the processes of all checks together."""
     starts_one = shell("sleep 0.02", ".ok .missing")
     bomb, starts = (
-        Check(
+        Check.of(
             program=program,
             challenge=Challenge(program=f"{core.header}theorem t : True := sorry\n", name="t"),
             limits=replace(LIMITS, memory_mib=1 << 16),

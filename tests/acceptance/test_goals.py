@@ -40,7 +40,7 @@ theorem t : Hidden 1 := by
 
 def reported(checker: Checker, core: LeanEnvironment, text: str, **others: object) -> Report:
     """Check a program behind the header of the core library, asking for goals."""
-    check = Check(program=HEADER + text, limits=Limits(wall_seconds=20 * PATIENCE), goals=True)
+    check = Check.of(program=HEADER + text, limits=Limits(wall_seconds=20 * PATIENCE), goals=True)
     return checker.check(replace(check, **others), core)
 
 
@@ -131,7 +131,7 @@ def test_a_proof_has_no_goals_and_stays_proved(checker: Checker, core: LeanEnvir
 def test_goals_are_told_only_when_asked_for_and_only_by_forks(
     checker: Checker, core: LeanEnvironment
 ) -> None:
-    check = Check(program=f"{HEADER}theorem t (p : Prop) : p := by\n  sorry\n")
+    check = Check.of(program=f"{HEADER}theorem t (p : Prop) : p := by\n  sorry\n")
     assert checker.check(check, core).goals is None
     assert checker.check(replace(check, goals=True), core, way="cold").goals is None
 

@@ -39,7 +39,7 @@ LEMMA = f"theorem a {BINDERS} : q := by\n  sorry\n"
 
 def holes(checker: Checker, core: LeanEnvironment, program: str) -> list[Hole]:
     """Return the holes of a program, as a judged line tells them."""
-    report = checker.check(Check(program=program, limits=LIMITS, goals=True), core)
+    report = checker.check(Check.of(program=program, limits=LIMITS, goals=True), core)
     assert report.answer.first_error is None
     return [Hole.of(each) for each in holes_of(program, report.goals or (), ())]
 
@@ -131,7 +131,7 @@ def test_a_program_is_cut_at_its_error(
     checker: Checker, core: LeanEnvironment, proof: str, count: int
 ) -> None:
     program = f"{HEADER}{STATEMENT}\n{proof}\n" if proof[:2] == "  " else f"{HEADER}{STATEMENT}{proof}\n"
-    report = checker.check(Check(program=program, limits=LIMITS, goals=True), core)
+    report = checker.check(Check.of(program=program, limits=LIMITS, goals=True), core)
     found = cut(program, report.goals or ())
     assert found
     assert len(holes(checker, core, found.program)) == count

@@ -138,7 +138,7 @@ def test_harm_gets_its_verdict_and_leaves_nothing(
     within = {Reason.WALL_LIMIT: SHORT, Reason.PROCESS_LIMIT: ROOMY}.get(expected, LIMITS)
     before = groups(isolation)
     report = own_checker.check(
-        Check(program="theorem t : True", limits=within), in_place_of_lean(tmp_path, body), way="cold"
+        Check.of(program="theorem t : True", limits=within), in_place_of_lean(tmp_path, body), way="cold"
     )
     assert judge(report).reason is expected, report
     own_checker.close()
@@ -152,7 +152,7 @@ def test_what_the_farm_knows_is_not_told(
     monkeypatch.setenv("FARM_DATABASE_URL", "postgresql://user:secret@host/name")
     body = "print(dict(os.environ), file=sys.stderr)"
     report = own_checker.check(
-        Check(program="theorem t : True", limits=LIMITS), in_place_of_lean(tmp_path, body), way="cold"
+        Check.of(program="theorem t : True", limits=LIMITS), in_place_of_lean(tmp_path, body), way="cold"
     )
     assert "LEAN_PATH" in report.answer.foreign_output
     assert "secret" not in report.answer.foreign_output
@@ -167,7 +167,7 @@ def test_servers_on_loopback_cannot_be_reached(
     with socket.create_server(("127.0.0.1", 0)) as listener:
         body = f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), timeout=5)"
         report = own_checker.check(
-            Check(program="theorem t : True", limits=LIMITS), in_place_of_lean(tmp_path, body), way="cold"
+            Check.of(program="theorem t : True", limits=LIMITS), in_place_of_lean(tmp_path, body), way="cold"
         )
     assert "Error" in report.answer.foreign_output
 
@@ -181,7 +181,7 @@ def test_files_are_gone_with_the_check_that_wrote_them(
     write = f"[open(place, 'x').close() for place in {places}]"
     for _ in range(2):
         report = own_checker.check(
-            Check(program="theorem t : True", limits=LIMITS), in_place_of_lean(tmp_path, write), way="cold"
+            Check.of(program="theorem t : True", limits=LIMITS), in_place_of_lean(tmp_path, write), way="cold"
         )
         assert judge(report).reason is Reason.STOPPED_EARLY, report
     assert not any(Path(place).exists() for place in places)
@@ -236,7 +236,7 @@ def test_hundreds_of_checks_of_which_every_third_misbehaves_leave_nothing(
     kept = max(_cells(isolation), 2)
     threads = threading.active_count()
     with Checker(isolation, home=tmp_path, concurrency=2) as checker, ThreadPoolExecutor(2) as pool:
-        check = lambda text, limits: checker.check(Check(program=text, limits=limits), core)  # noqa: E731
+        check = lambda text, limits: checker.check(Check.of(program=text, limits=limits), core)  # noqa: E731
         for got, expected in pool.map(lambda number: _judged(check, number), range(MANY)):
             assert got in expected
     eventually(lambda: threading.active_count() <= threads)

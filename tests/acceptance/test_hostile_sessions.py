@@ -396,7 +396,7 @@ class Worker:
         return self.front.step(opened.kept, [(opened.roots[0].id, tactics)], options)[0]
 
     def proves(self, program: str) -> str | None:
-        return judge(self.checker.check(Check(program=program), self._core)).outcome
+        return judge(self.checker.check(Check.of(program=program), self._core)).outcome
 
 
 @pytest.fixture(scope="module")

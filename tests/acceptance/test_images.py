@@ -824,7 +824,7 @@ CRASH_IN_A_FORK = "if [ -e /proc/self ]; then {}; else kill -ABRT $PPID; fi"
 
 def two_faced(closed: Isolation, core: LeanEnvironment, folder: Path, in_a_fresh_lean: str) -> list[Reason]:
     """Return the reasons that such a program gets three times."""
-    check = Check(program=shell(CRASH_IN_A_FORK.format(in_a_fresh_lean), OUT))
+    check = Check.of(program=shell(CRASH_IN_A_FORK.format(in_a_fresh_lean), OUT))
     with Checker(closed, home=folder) as checker:
         return [judge(checker.check(check, core)).reason for _ in range(3)]
 

@@ -69,7 +69,7 @@ def test_no_report_names_a_folder_of_the_server(
     for module in own.rglob("Core.olean"):
         harm(module)
     environment = dataclasses.replace(core, lean_path=(str(own),), digest=f"{program} {harm.__name__} {way}")
-    report = checker.check(Check(program=program), environment, way=way)
+    report = checker.check(Check.of(program=program), environment, way=way)
     assert _places(report, [tmp_path, own, sys.prefix, sys.base_prefix, *environment.folders]) == []
     assert judge(report).detail
 

@@ -14,12 +14,11 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check
-from farm.judging.report import Preamble, Report
+from farm.judging.job import Check, candidates_of
+from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.manifest.entry import Entry
-from tests.candidates import as_other
 
 HEADER = "prelude\nimport Core\n\n"
 STATEMENT = "theorem swap (p q : Prop) (h : p ∧ q) : q ∧ p := by\n"
@@ -87,12 +86,8 @@ def check_of(
 def asked(line: Entry, tier: Tier) -> Check:
     made = assemble(line, AssemblyOptions())
     return Check(
-        program=made.text,
-        submitted=made.submitted,
-        challenge=challenge_to(line.header, line.formal_statement),
+        candidates=candidates_of(made, challenge_to(line.header, line.formal_statement)),
         assurance=Assurance(tier=tier),
-        fallback=as_other(made.fallback),
-        restated=as_other(made.restated),
     )
 
 
@@ -107,7 +102,7 @@ def test_a_text_that_proves_the_statement_counts_whole(
 ) -> None:
     report = checker.check(check_of(answer), core)
     assert judge(report).outcome is Outcome.PROVED, report
-    assert report.preamble is Preamble.MODEL
+    assert report.candidate == 0
     assert target(report).startswith(name)
 
 
@@ -250,7 +245,7 @@ def test_without_an_audit_the_program_that_counts_has_the_statement(
     check = check_of("theorem other : True := trivial", statement=FALSE, tier=Tier.LEAN)
     assert FALSE not in check.program
     report = checker.check(check, core)
-    assert (judge(report).outcome, report.preamble) == (Outcome.REJECTED, Preamble.FARM)
+    assert (judge(report).outcome, report.candidate) == (Outcome.REJECTED, 1)
 
 
 def test_a_header_that_does_not_compile_is_the_datasets_fault(
@@ -263,10 +258,10 @@ def test_a_header_that_does_not_compile_is_the_datasets_fault(
 def test_an_error_of_the_proof_is_not_looked_for_again(checker: Checker, core: LeanEnvironment) -> None:
     wrong = OTHER.replace("h.left", "h.right")
     check = check_of(wrong)
-    assert check.fallback is not None
+    assert len(check.candidates) > 1
     report = checker.check(check, core)
-    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
-    alone = checker.check(replace(check, fallback=None, restated=None), core)
+    assert (judge(report).reason, report.candidate) == (Reason.ERROR, 0)
+    alone = checker.check(replace(check, candidates=check.candidates[:1]), core)
     assert report.answer == alone.answer
 
 
@@ -283,7 +278,7 @@ def test_a_line_that_lean_refuses_costs_a_right_proof_nothing(
     checker: Checker, core: LeanEnvironment, line: str
 ) -> None:
     report = checker.check(check_of(f"{line}\n{PROOF}"), core)
-    assert (judge(report).outcome, report.preamble) == (Outcome.PROVED, Preamble.FARM), report
+    assert (judge(report).outcome, report.candidate) == (Outcome.PROVED, 1), report
 
 
 @pytest.mark.parametrize("line", REFUSED)
@@ -291,7 +286,7 @@ def test_a_wrong_proof_behind_a_line_that_lean_refuses_is_not_looked_at_again(
     checker: Checker, core: LeanEnvironment, line: str
 ) -> None:
     report = checker.check(check_of(f"{line}\n{PROOF.replace('h.left', 'h.right')}"), core)
-    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+    assert (judge(report).reason, report.candidate) == (Reason.ERROR, 0)
 
 
 FIELDS = "theorem other (p q : Prop) (h : p ∧ q) : q ∧ p where\n  left := h.right"
@@ -302,13 +297,13 @@ def test_an_error_in_the_fields_of_a_proof_is_one_of_the_proof(
     checker: Checker, core: LeanEnvironment, proof: str
 ) -> None:
     report = checker.check(check_of(proof), core)
-    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+    assert (judge(report).reason, report.candidate) == (Reason.ERROR, 0)
 
 
 def test_goals_that_are_left_are_an_error_of_the_proof(checker: Checker, core: LeanEnvironment) -> None:
     check = check_of("theorem other (p q : Prop) (h : p ∧ q) : q ∧ p := by\n  constructor")
     report = checker.check(check, core)
-    assert (judge(report).reason, report.preamble) == (Reason.ERROR, Preamble.MODEL)
+    assert (judge(report).reason, report.candidate) == (Reason.ERROR, 0)
 
 
 #: What the kept cases say in terms of a library, in those of the embedded one; and their proofs made wrong.
@@ -339,7 +334,7 @@ def failing() -> Iterator[Check]:
 def test_few_failing_lines_are_checked_twice(checker: Checker, core: LeanEnvironment) -> None:
     reports = [checker.check(check, core) for check in failing()]
     rejected = [report for report in reports if judge(report).outcome is Outcome.REJECTED]
-    twice = [report for report in rejected if report.preamble not in (None, Preamble.MODEL)]
+    twice = [report for report in rejected if report.candidate > 0]
     assert len(rejected) > 100
     assert len(twice) < 0.10 * len(rejected), f"{len(twice)} of {len(rejected)}"
 
@@ -356,4 +351,4 @@ def test_without_an_audit_a_text_that_mentions_the_statement_does_not_count_whol
     checker: Checker, core: LeanEnvironment, answer: str
 ) -> None:
     report = checker.check(check_of(answer, statement=FALSE, tier=Tier.LEAN), core)
-    assert report.preamble is not Preamble.MODEL
+    assert report.candidate > 0

@@ -12,12 +12,11 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm.assembly.challenge import challenge_to
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check
-from farm.judging.report import Preamble, Report
+from farm.judging.job import Check, candidates_of
+from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Reason, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
-from tests.candidates import as_other
 from tests.commands import HEADER, Command, lines, write
 
 STATEMENT = "theorem goal (n : Nat) : n = n := by"
@@ -103,19 +102,15 @@ def entry(declared: str, statement: str, answer: str) -> Entry:
 def check_of(line: Entry, limits: Limits = Limits()) -> Check:  # noqa: B008 - it is frozen
     made = assemble(line, AssemblyOptions())
     return Check(
-        program=made.text,
-        submitted=made.submitted,
-        challenge=challenge_to(line.header, line.formal_statement),
+        candidates=candidates_of(made, challenge_to(line.header, line.formal_statement)),
         assurance=Assurance(),
         limits=limits,
-        fallback=as_other(made.fallback),
-        restated=as_other(made.restated),
     )
 
 
-def worth(report: Report) -> tuple[str, str, str | None]:
+def worth(report: Report) -> tuple[str, str, int]:
     verdict = judge(report)
-    return verdict.outcome, verdict.reason, report.preamble
+    return verdict.outcome, verdict.reason, report.candidate
 
 
 @pytest.mark.parametrize(("declared", "statement", "answer"), CHANGES.values(), ids=CHANGES)
@@ -123,7 +118,7 @@ def test_what_changes_the_statement_is_left_out(
     checker: Checker, core: LeanEnvironment, declared: str, statement: str, answer: str
 ) -> None:
     report = checker.check(check_of(entry(declared, statement, answer)), core)
-    assert worth(report) == (Outcome.PROVED, Reason.OK, Preamble.FARM), report
+    assert worth(report) == (Outcome.PROVED, Reason.OK, 1), report
 
 
 @pytest.mark.parametrize("answer", KEEPS.values(), ids=KEEPS)
@@ -131,8 +126,8 @@ def test_what_leaves_the_statement_as_it_was_is_kept(
     checker: Checker, core: LeanEnvironment, answer: str
 ) -> None:
     check = check_of(entry("", STATEMENT, answer))
-    assert check.fallback is not None
-    assert worth(checker.check(check, core)) == (Outcome.PROVED, Reason.OK, Preamble.MODEL)
+    assert len(check.candidates) > 1
+    assert worth(checker.check(check, core)) == (Outcome.PROVED, Reason.OK, 0)
 
 
 @pytest.mark.parametrize(("declared", "answer"), CHEATS.values(), ids=CHEATS)
@@ -145,20 +140,20 @@ def test_what_would_make_the_goal_trivial_proves_nothing(
 
 def test_an_error_of_the_proof_itself_is_not_tried_again(checker: Checker, core: LeanEnvironment) -> None:
     check = check_of(entry("", STATEMENT, f"variable (m : Nat)\n{STATEMENT}\n  exact True.intro"))
-    assert check.fallback is not None
-    assert worth(checker.check(check, core)) == (Outcome.REJECTED, Reason.ERROR, Preamble.MODEL)
+    assert len(check.candidates) > 1
+    assert worth(checker.check(check, core)) == (Outcome.REJECTED, Reason.ERROR, 0)
 
 
 def test_both_programs_share_the_limits_of_one_check(checker: Checker, core: LeanEnvironment) -> None:
     """Each program alone would end well in the time that both are too long for."""
     answer = f"{SLOW}\nvariable (h : False)\ninclude h\n{STATEMENT}\n  first | exact h.elim | exact rfl"
     check = check_of(entry("", STATEMENT, answer), Limits(wall_seconds=600.0, cpu_seconds=600.0))
-    first = checker.check(dataclasses.replace(check, fallback=None), core)
+    first = checker.check(dataclasses.replace(check, candidates=check.candidates[:1]), core)
     assert judge(first).reason is Reason.STATEMENT_MISMATCH
-    assert worth(checker.check(check, core)) == (Outcome.PROVED, Reason.OK, Preamble.FARM)
+    assert worth(checker.check(check, core)) == (Outcome.PROVED, Reason.OK, 1)
     limits = dataclasses.replace(check.limits, cpu_seconds=1.5 * first.run.cpu_seconds)
     both = checker.check(dataclasses.replace(check, limits=limits), core)
-    assert worth(both) == (Outcome.TIMEOUT, Reason.CPU_LIMIT, Preamble.FARM)
+    assert worth(both) == (Outcome.TIMEOUT, Reason.CPU_LIMIT, 1)
 
 
 def test_a_line_tells_the_program_that_counted_and_places_in_the_models_text(

@@ -59,7 +59,7 @@ def _submissions(folder: Path) -> list[str]:
 def _outcome(checker: Checker, core: LeanEnvironment, folder: Path, case: Any, name: str) -> Outcome:
     stated = folder / "Challenge.lean"
     challenge = Challenge(program=stated.read_text(), name=case["theorem"]) if stated.exists() else None
-    check = Check(
+    check = Check.of(
         program=(folder / name).read_text(),
         limits=Limits(wall_seconds=case["seconds"]),
         challenge=challenge,

@@ -361,7 +361,7 @@ def check_native(checker: Checker, native: LeanEnvironment) -> CheckNative:
     """Check a program whose header imports `Native`; `{}` in it stands for the statement."""
 
     def check(statement: str, program: str, limits: Limits | None = None) -> Report:
-        asked = Check(
+        asked = Check.of(
             program=MORE + program.replace("{}", statement),
             challenge=challenge_to(MORE, f"{statement} := sorry"),
             assurance=Assurance(native=True),
@@ -409,7 +409,7 @@ def test_no_term_is_compiled_where_the_library_is_not_leans_own(
 ) -> None:
     program = f"axiom {AXIOM} : ({term}) = true\ntheorem goal : ({term}) = true := {AXIOM}\n"
     challenge = challenge_to(core.header, f"theorem goal : ({term}) = true := sorry")
-    asked = Check(program=core.header + program, challenge=challenge, assurance=Assurance(native=True))
+    asked = Check.of(program=core.header + program, challenge=challenge, assurance=Assurance(native=True))
     verdict = judge(checker.check(asked, core, way="forked"))
     assert (verdict.reason, "evaluates to false" in verdict.detail) == (Reason.AXIOM, True), verdict.detail
 

@@ -82,7 +82,7 @@ def checked(
     tier: Tier = Tier.KERNEL,
 ) -> Report:
     asked = Challenge(program=environment.header + statement, name="t")
-    check = Check(
+    check = Check.of(
         program=environment.header + program, limits=limits, challenge=asked, assurance=Assurance(tier=tier)
     )
     return checker.check(check, environment)

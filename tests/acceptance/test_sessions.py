@@ -282,7 +282,7 @@ def test_a_tactic_that_runs_code_costs_itself_alone(
     assert [each.outcome for each in found] == ["goals", outcome, "goals"]
     assert outcomes(session, "exact ⟨hp, hq⟩", on=("constructor",)) == ["goals"]
     assert outcomes(other, "exact ⟨⟨hp, hq⟩, hr⟩", "nonsense") == ["no_goals", "error"]
-    true = Check(program=HEADER + "theorem t : True := True.intro\n")
+    true = Check.of(program=HEADER + "theorem t : True := True.intro\n")
     assert judge(checker.check(true, core)).outcome == "proved"
 
 

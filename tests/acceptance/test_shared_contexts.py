@@ -17,7 +17,7 @@ from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import Case, asked, one_of_each, read
 
 from farm.judging.assurance import Assurance
-from farm.judging.job import Check
+from farm.judging.job import Candidate, Check
 from farm.judging.report import Report
 from farm.judging.tiers import Tier
 from farm.judging.verdict import Outcome, Reason, judge
@@ -86,7 +86,7 @@ def told(report: Report) -> tuple[object, ...]:
     keys = ("accepted", "axioms", "statement_has_sorry", "target", "trusts", "rests_on_sorry_of")
     facts = [getattr(report.audit, key, None) for key in keys]
     verdict = judge(report)
-    return verdict.outcome, verdict.reason, verdict.detail, report.answer.messages, report.preamble, *facts
+    return verdict.outcome, verdict.reason, verdict.detail, report.answer.messages, report.candidate, *facts
 
 
 CASES = {**PROOFS, **{name: case[:3] for name, case in WRONG.items()}}
@@ -202,7 +202,8 @@ def _below(case: Case, core: LeanEnvironment) -> Check:
     )
     end = header_end(program) + len(_ABOVE)
     challenge = replace(check.challenge, program=stated, context_end=end)
-    return replace(check, program=program, challenge=challenge, context_end=end, submitted=None)
+    below = Candidate(program=program, challenge=challenge)
+    return replace(check, candidates=(below,), context_end=end)
 
 
 def _line(number: int, core: LeanEnvironment, *, honest: bool) -> tuple[Check, Reason]:

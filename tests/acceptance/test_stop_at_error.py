@@ -82,7 +82,7 @@ def test_an_error_before_an_endless_step_is_an_error_and_no_timeout(
 ) -> None:
     wrong, endless = "theorem a : True := Nowhere.intro", "theorem b : True := (inferInstance : Climbs 0)"
     program = f"{HEADER}{wrong}\n{CLIMBS}{endless}\n"
-    check = Check(program=program, limits=Limits(wall_seconds=2.0), assurance=Assurance())
+    check = Check.of(program=program, limits=Limits(wall_seconds=2.0), assurance=Assurance())
     whole, stopped = both(checker, core, check)
     assert (judge(whole).outcome, judge(stopped).reason) == (Outcome.TIMEOUT, Reason.ERROR)
 
@@ -91,7 +91,7 @@ def test_an_error_before_an_endless_step_is_an_error_and_no_timeout(
 def test_no_verdict_of_the_corpus_differs(checker: Checker, core: LeanEnvironment, case: Case) -> None:
     check = asked(core, case, Tier.KERNEL)
     if case.before:
-        checker.check(Check(program=f"{core.header}{case.before}\n", assurance=Assurance()), core)
+        checker.check(Check.of(program=f"{core.header}{case.before}\n", assurance=Assurance()), core)
     found = judge(checker.check(replace(check, stop_at_error=True), core))
     # A program that takes its own errors back is rejected for them, whatever else is wrong with it.
     assert found.reason is Reason.ERROR or found.reason in case.reasons(Tier.KERNEL), found.detail
@@ -102,14 +102,14 @@ def test_no_verdict_of_the_corpus_differs(checker: Checker, core: LeanEnvironmen
     "name", ["error", "error_and_sorry", "sorry_as_error", "syntax_error", "unknown_module"]
 )
 def test_no_reason_of_a_plain_case_differs(checker: Checker, core: LeanEnvironment, name: str) -> None:
-    check = Check(program=(CASES / "rejected" / name / "program.lean").read_text(), assurance=Assurance())
+    check = Check.of(program=(CASES / "rejected" / name / "program.lean").read_text(), assurance=Assurance())
     whole, stopped = both(checker, core, check)
     assert judge(stopped).reason is judge(whole).reason
 
 
 @pytest.mark.parametrize("name", ["heartbeats", "heartbeats_of_instance_search"])
 def test_a_limit_of_lean_s_own_stops_nothing(checker: Checker, core: LeanEnvironment, name: str) -> None:
-    check = Check(program=(CASES / "timeout" / name / "program.lean").read_text(), assurance=Assurance())
+    check = Check.of(program=(CASES / "timeout" / name / "program.lean").read_text(), assurance=Assurance())
     whole, stopped = both(checker, core, check)
     assert judge(stopped) == judge(whole)
     assert judge(stopped).outcome is Outcome.TIMEOUT
@@ -130,7 +130,7 @@ def test_another_candidate_is_tried_all_the_same(
 ) -> None:
     whole, stopped = both(checker, core, line(f"```lean4\n{answer}\n```"))
     assert judge(stopped).outcome is judge(whole).outcome
-    assert stopped.preamble is whole.preamble
+    assert stopped.candidate == whole.candidate
 
 
 def test_a_proof_that_needs_its_memory_is_proved_within_the_same_limit(
@@ -152,7 +152,7 @@ def test_many_errors_cost_the_worker_little(checker: Checker, core: LeanEnvironm
     check = line(f"```lean4\n{above}{STATEMENT}\n  exact ⟨h.2, h.1⟩\n```")
     whole, stopped = both(checker, core, check)
     assert judge(stopped).outcome is judge(whole).outcome
-    settling = Settling(check, check.others)
+    settling = Settling(check)
     errors = [each for each in whole.answer.messages if each.severity == "error"] or [_error(4)]
     made = [calls(lambda: settling(errors[0])).total() for _ in range(500)]
     assert max(made) < 100
@@ -166,7 +166,7 @@ def test_a_printed_error_is_no_error(checker: Checker, core: LeanEnvironment) ->
     place = {"line": 3, "column": 0}
     printed = json.dumps({"severity": "error", "data": "no", "pos": place, "endPos": None, "kind": ""})
     program = f"{HEADER}#print {json.dumps(printed)}\ntheorem a : True := True.intro\n"
-    whole, stopped = both(checker, core, Check(program=program, assurance=Assurance()))
+    whole, stopped = both(checker, core, Check.of(program=program, assurance=Assurance()))
     assert (judge(whole).outcome, judge(stopped).outcome) == (Outcome.PROVED, Outcome.PROVED)
 
 

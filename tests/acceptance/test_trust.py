@@ -50,7 +50,7 @@ def stated(checker: Checker, core: LeanEnvironment, tier: str, *pieces: str, cha
         if place % 2:
             spans.append((len(program), len(program) + len(piece)))
         program += piece
-    check = Check(
+    check = Check.of(
         program=program,
         limits=LIMITS,
         submitted=tuple(spans),
@@ -98,7 +98,7 @@ def test_a_statement_that_is_made_a_comment_or_a_string_is_not_stated(
 def test_without_a_statement_all_of_a_module_is_judged(
     checker: Checker, core: LeanEnvironment, tier: Tier, text: str, reason: Reason
 ) -> None:
-    check = Check(program=f"{core.header}{text}\n", limits=LIMITS, assurance=Assurance(tier=tier))
+    check = Check.of(program=f"{core.header}{text}\n", limits=LIMITS, assurance=Assurance(tier=tier))
     report = checker.check(check, core)
     assert (judge(report).reason, judge(report).detail) == (reason, judge(report).detail)
     assert report.statement == "unchecked"
@@ -178,7 +178,7 @@ def test_a_run_says_which_axioms_a_proof_may_rest_on(
 ) -> None:
     asked = challenge(core, "theorem t (p q : Prop) (h : Iff p q) : p = q := by sorry")
     program = f"{core.header}theorem t (p q : Prop) (h : Iff p q) : p = q := propext h\n"
-    check = Check(program=program, challenge=asked, assurance=Assurance(axioms=axioms))
+    check = Check.of(program=program, challenge=asked, assurance=Assurance(axioms=axioms))
     assert judge(checker.check(check, core)).reason == reason
 
 
@@ -256,7 +256,7 @@ def test_only_a_replay_finds_what_the_kernel_was_not_asked_about(
     checker: Checker, core: LeanEnvironment, tier: Tier, reason: Reason
 ) -> None:
     asked = challenge(core, "theorem t : 1 = 2 := by sorry")
-    check = Check(program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=Assurance(tier=tier))
+    check = Check.of(program=f"{core.header}{SKIPPED}\n", challenge=asked, assurance=Assurance(tier=tier))
     assert judge(checker.check(check, core)).reason is reason
 
 
@@ -286,7 +286,7 @@ def test_the_checkers_of_an_environment_have_the_last_word_where_lean_is_not_for
     named = tuple(KernelChecker(name="sh", command=words, visible=()) for words in commands)
     asked = challenge(plain, "theorem t : 1 = 1 := by sorry")
     program = f"{plain.header}theorem t : 1 = 1 := rfl\n"
-    check = Check(program=program, challenge=asked, assurance=Assurance())
+    check = Check.of(program=program, challenge=asked, assurance=Assurance())
     assert judge(checker.check(check, replace(plain, checkers=named))).reason == reason
 
 
@@ -295,7 +295,7 @@ def test_with_neither_forks_nor_a_checker_the_tier_kernel_has_no_verdict(
 ) -> None:
     asked = challenge(plain, "theorem t : 1 = 1 := by sorry")
     program = f"{plain.header}theorem t : 1 = 1 := rfl\n"
-    check = Check(program=program, challenge=asked, assurance=Assurance())
+    check = Check.of(program=program, challenge=asked, assurance=Assurance())
     verdict = judge(checker.check(check, plain))
     assert verdict.outcome is Outcome.JUDGE_ERROR
     assert "no checker" in verdict.detail

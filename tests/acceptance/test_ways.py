@@ -212,7 +212,7 @@ def _declared(module: bytes) -> list[tuple[str, ...]]:
 
 
 def test_a_log_of_lints_is_not_sealed(checker: Checker, core: LeanEnvironment) -> None:
-    check = Check(program=TEXTS[_LINTED][0], assurance=Assurance())
+    check = Check.of(program=TEXTS[_LINTED][0], assurance=Assurance())
     cold, forked = (checker.check(check, core, way=way).audit for way in ("cold", "forked"))
     assert cold is not None
     assert forked is not None
@@ -229,7 +229,7 @@ def leans(isolation: Isolation) -> Iterator[LeanRunner]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_report_tells_which_way_it_came(checker: Checker, core: LeanEnvironment, way: str) -> None:
-    assert checker.check(Check(program=TRUE), core, way=way).way == way
+    assert checker.check(Check.of(program=TRUE), core, way=way).way == way
 
 
 # Nothing carried over.
@@ -238,15 +238,15 @@ def test_a_report_tells_which_way_it_came(checker: Checker, core: LeanEnvironmen
 def test_what_one_program_declares_the_next_one_cannot_see(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=1)
     declared = HEADER + "axiom cheat : False\ntheorem helper : True := True.intro\n"
-    assert reason(checker.check(Check(program=declared), core)) is Reason.OK
+    assert reason(checker.check(Check.of(program=declared), core)) is Reason.OK
     for use in ("theorem t : False := cheat\n", "theorem t : True := helper\n"):
-        assert reason(checker.check(Check(program=HEADER + use), core)) is Reason.ERROR
+        assert reason(checker.check(Check.of(program=HEADER + use), core)) is Reason.ERROR
 
 
 def test_a_name_may_be_declared_again_by_the_next_program(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=1)
-    assert [reason(checker.check(Check(program=TRUE), core)) for _ in range(3)] == [Reason.OK] * 3
-    assert reason(checker.check(Check(program=FALSE), core)) is Reason.ERROR
+    assert [reason(checker.check(Check.of(program=TRUE), core)) for _ in range(3)] == [Reason.OK] * 3
+    assert reason(checker.check(Check.of(program=FALSE), core)) is Reason.ERROR
 
 
 def test_options_opened_names_and_notation_end_with_their_program(make: Make, core: LeanEnvironment) -> None:
@@ -255,12 +255,13 @@ def test_options_opened_names_and_notation_end_with_their_program(make: Make, co
         "set_option maxRecDepth 20\nset_option warn.sorry false\nopen And\n"
         "namespace Inner\ntheorem t : True := True.intro\n"
     )
-    checker.check(Check(program=HEADER + before), core)
+    checker.check(Check.of(program=HEADER + before), core)
     assert (
-        reason(checker.check(Check(program=HEADER + "theorem t : True := sorry\n"), core)) is Reason.HAS_SORRY
+        reason(checker.check(Check.of(program=HEADER + "theorem t : True := sorry\n"), core))
+        is Reason.HAS_SORRY
     )
     after = checker.check(
-        Check(program=HEADER + "theorem t : True ∧ True := intro True.intro True.intro\n"), core
+        Check.of(program=HEADER + "theorem t : True ∧ True := intro True.intro True.intro\n"), core
     )
     assert reason(after) is Reason.ERROR
 
@@ -271,9 +272,9 @@ def test_a_program_costs_the_same_heartbeats_after_one_that_began_alike(
     # Lean reuses what two texts have in common, down to single tactics, and would not count it again.
     source = (CASES / "timeout" / "heartbeats" / "program.lean").read_text()
     checker = make(concurrency=1)
-    fresh = checker.check(Check(program=source), core, way="cold")
-    checker.check(Check(program=source + "\n-- once\n"), core)
-    again = checker.check(Check(program=source + "\n-- twice\n"), core)
+    fresh = checker.check(Check.of(program=source), core, way="cold")
+    checker.check(Check.of(program=source + "\n-- once\n"), core)
+    again = checker.check(Check.of(program=source + "\n-- twice\n"), core)
     assert again.way == "forked"
     assert (reason(again), again.answer.messages) == (reason(fresh), fresh.answer.messages)
 
@@ -283,9 +284,9 @@ def test_a_program_costs_the_same_heartbeats_after_one_that_began_alike(
 
 def test_an_image_is_kept_from_check_to_check(make: Make, images: Images, core: LeanEnvironment) -> None:
     checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
+    checker.check(Check.of(program=TRUE), core)
     first = images.pids()
-    checker.check(Check(program=FALSE), core)
+    checker.check(Check.of(program=FALSE), core)
     assert first
     assert images.pids() == first
 
@@ -293,7 +294,7 @@ def test_an_image_is_kept_from_check_to_check(make: Make, images: Images, core: 
 def test_no_process_is_left_when_a_checker_ends(make: Make, images: Images, core: LeanEnvironment) -> None:
     checker = make(concurrency=2)
     for _ in range(4):
-        checker.check(Check(program=TRUE), core)
+        checker.check(Check.of(program=TRUE), core)
     checker.close()
     assert images.pids() == set()
 
@@ -302,9 +303,9 @@ def test_the_header_that_was_longest_not_asked_for_goes_first(
     make: Make, images: Images, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1, most_images=1)
-    checker.check(Check(program=TRUE), core)
+    checker.check(Check.of(program=TRUE), core)
     first = images.pids()
-    checker.check(Check(program="-- another\n" + TRUE), core)
+    checker.check(Check.of(program="-- another\n" + TRUE), core)
     eventually(lambda: not images.pids() & first)
     assert images.pids()
 
@@ -313,7 +314,7 @@ def test_the_header_that_was_longest_not_asked_for_goes_first(
 def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironment) -> None:
     program = HEADER + "theorem early : False := nothing\n" + ENDLESS.removeprefix(HEADER)
     for way in WAYS:
-        report = checker.check(Check(program=program, limits=Limits(wall_seconds=1.0)), core, way=way)
+        report = checker.check(Check.of(program=program, limits=Limits(wall_seconds=1.0)), core, way=way)
         assert reason(report) is Reason.WALL_LIMIT
         assert [m.line for m in report.answer.messages] == [3], way
 
@@ -321,7 +322,7 @@ def test_messages_before_a_timeout_are_kept(checker: Checker, core: LeanEnvironm
 def test_processor_time_is_a_limit_of_its_own(checker: Checker, core: LeanEnvironment) -> None:
     for way in WAYS:
         limits = Limits(wall_seconds=30, cpu_seconds=0.7)
-        report = checker.check(Check(program=ENDLESS, limits=limits), core, way=way)
+        report = checker.check(Check.of(program=ENDLESS, limits=limits), core, way=way)
         assert reason(report) is Reason.CPU_LIMIT, way
         assert report.run.cpu_seconds >= 0.7
 
@@ -330,10 +331,10 @@ def test_an_image_that_died_between_two_checks_costs_no_verdict(
     make: Make, images: Images, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
+    checker.check(Check.of(program=TRUE), core)
     os.kill(images.leaf(), signal.SIGKILL)
-    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
-    report = checker.check(Check(program=TRUE), core)
+    assert reason(checker.check(Check.of(program=TRUE), core)) is Reason.OK
+    report = checker.check(Check.of(program=TRUE), core)
     assert (reason(report), report.way) == (Reason.OK, "forked")
 
 
@@ -341,30 +342,30 @@ def test_an_image_that_is_killed_under_a_check_is_the_farms_failure(
     make: Make, images: Images, core: LeanEnvironment
 ) -> None:
     checker = make(concurrency=1)
-    checker.check(Check(program=TRUE), core)
+    checker.check(Check.of(program=TRUE), core)
     image, alone = images.leaf(), len(images.all())
     with ThreadPoolExecutor(1) as pool:
-        checking = pool.submit(checker.check, Check(program=ENDLESS, limits=Limits(wall_seconds=20)), core)
+        checking = pool.submit(checker.check, Check.of(program=ENDLESS, limits=Limits(wall_seconds=20)), core)
         eventually(lambda: len(images.all()) > alone)  # a cell has begun
         os.kill(image, signal.SIGKILL)
         assert judge(checking.result(60)).outcome is Outcome.JUDGE_ERROR
-    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
+    assert reason(checker.check(Check.of(program=TRUE), core)) is Reason.OK
 
 
 def test_a_cancelled_check_ends_and_its_image_serves_on(make: Make, core: LeanEnvironment) -> None:
     checker, cancel = make(concurrency=1), threading.Event()
-    checker.check(Check(program=TRUE), core)
+    checker.check(Check.of(program=TRUE), core)
     with ThreadPoolExecutor(1) as pool:
-        checking = pool.submit(checker.check, Check(program=ENDLESS), core, cancelled=cancel.is_set)
+        checking = pool.submit(checker.check, Check.of(program=ENDLESS), core, cancelled=cancel.is_set)
         cancel.set()
         assert judge(checking.result(30)).outcome is Outcome.JUDGE_ERROR
-    assert reason(checker.check(Check(program=TRUE), core)) is Reason.OK
+    assert reason(checker.check(Check.of(program=TRUE), core)) is Reason.OK
 
 
 def test_many_threads_share_an_image(make: Make, core: LeanEnvironment) -> None:
     checker = make(concurrency=4)
     with ThreadPoolExecutor(4) as pool:
-        reports = list(pool.map(lambda text: checker.check(Check(program=text), core), [TRUE, FALSE] * 20))
+        reports = list(pool.map(lambda text: checker.check(Check.of(program=text), core), [TRUE, FALSE] * 20))
     assert [reason(r) for r in reports] == [Reason.OK, Reason.ERROR] * 20
     assert {r.way for r in reports} == {"forked"}
 
@@ -372,9 +373,9 @@ def test_many_threads_share_an_image(make: Make, core: LeanEnvironment) -> None:
 def test_a_crash_costs_nothing_but_its_own_fork(make: Make, images: Images, core: LeanEnvironment) -> None:
     program = (CASES / "rejected" / "crash" / "program.lean").read_text()
     checker = make()
-    checker.check(Check(program=TRUE), core)
+    checker.check(Check.of(program=TRUE), core)
     before = images.pids()
-    report = checker.check(Check(program=program), core)
+    report = checker.check(Check.of(program=program), core)
     assert (reason(report), report.way) == (Reason.CRASH, "forked")
     assert images.pids() == before
 
@@ -386,15 +387,15 @@ def test_an_image_whose_file_is_gone_under_the_map_costs_no_proof_its_verdict(
     shutil.copytree(core.lean_path[0], folder)
     environment = dataclasses.replace(core, digest="copied", lean_path=(str(folder),))
     checker = make()
-    checker.check(Check(program=TRUE), environment)
+    checker.check(Check.of(program=TRUE), environment)
     before = images.pids()
     for module in folder.rglob("*.olean"):
         mapped = module.rename(module.with_suffix(".old"))
         shutil.copy(mapped, module)
         mapped.write_bytes(b"")
-    report = checker.check(Check(program=TRUE), environment)
+    report = checker.check(Check.of(program=TRUE), environment)
     assert (reason(report), report.way) == (Reason.OK, "cold")
-    report = checker.check(Check(program=TRUE), environment)
+    report = checker.check(Check.of(program=TRUE), environment)
     assert (reason(report), report.way) == (Reason.OK, "forked")
     assert not before & images.pids()
 
@@ -403,7 +404,7 @@ def test_a_program_of_ten_megabytes_is_judged(checker: Checker, core: LeanEnviro
     large = TRUE + "-- " + "x" * 80 + "\n"
     large += ("-- " + "x" * 97 + "\n") * 100_000
     for way in WAYS:
-        assert reason(checker.check(Check(program=large), core, way=way)) is Reason.OK, way
+        assert reason(checker.check(Check.of(program=large), core, way=way)) is Reason.OK, way
 
 
 # Time.
@@ -427,9 +428,9 @@ def test_the_time_of_a_cold_check_starts_when_its_imports_are_read(
 ) -> None:
     slow = slow_to_import(tmp_path, core)
     checker = make("cold")
-    first = checker.check(Check(program=TRUE, limits=Limits(wall_seconds=0.9 * SLOW)), slow)
+    first = checker.check(Check.of(program=TRUE, limits=Limits(wall_seconds=0.9 * SLOW)), slow)
     assert reason(first) is Reason.OK
-    report = checker.check(Check(program=ENDLESS, limits=Limits(wall_seconds=0.3)), slow)
+    report = checker.check(Check.of(program=ENDLESS, limits=Limits(wall_seconds=0.3)), slow)
     assert reason(report) is Reason.WALL_LIMIT
     assert report.run.wall_seconds >= 0.3 + SLOW
 
@@ -437,7 +438,7 @@ def test_the_time_of_a_cold_check_starts_when_its_imports_are_read(
 def test_a_header_that_cannot_be_imported_is_the_programs_own_error_in_a_cold_check(
     make: Make, core: LeanEnvironment
 ) -> None:
-    report = make("cold").check(Check(program="prelude\nimport Core.Moon\n"), core)
+    report = make("cold").check(Check.of(program="prelude\nimport Core.Moon\n"), core)
     assert reason(report) is Reason.ERROR
 
 
@@ -456,7 +457,7 @@ def test_reading_a_header_for_the_first_time_costs_a_cold_check_no_time(
     make: Make, core: LeanEnvironment, tmp_path: Path
 ) -> None:
     busy = slow_to_import(tmp_path, core, BUSY)
-    report = make("cold").check(Check(program=TRUE, limits=Limits(cpu_seconds=0.9 * USED)), busy)
+    report = make("cold").check(Check.of(program=TRUE, limits=Limits(cpu_seconds=0.9 * USED)), busy)
     assert (reason(report), report.way) == (Reason.OK, "cold"), report
     assert report.run.cpu_seconds > 0.9 * USED
 
@@ -469,7 +470,7 @@ def test_a_worker_whose_files_are_private_can_do_all_that_others_can(
     try:
         with Checker(isolation, home=tmp_path / "home") as checker:
             for _ in range(3):
-                sealed = Check(program=TRUE, challenge=asked, assurance=Assurance())
+                sealed = Check.of(program=TRUE, challenge=asked, assurance=Assurance())
                 report = checker.check(sealed, core)
                 assert reason(report) is Reason.OK
                 assert report.way == "forked"

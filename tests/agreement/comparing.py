@@ -90,7 +90,7 @@ class Comparing:
         )
 
     def _judged(self, program: str) -> Verdict:
-        return judge(self._checker.check(Check(program=program), self._environment))
+        return judge(self._checker.check(Check.of(program=program), self._environment))
 
 
 def _words(verdict: Verdict) -> str:

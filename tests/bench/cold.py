@@ -77,7 +77,7 @@ def _programs(number: int) -> list[str]:
     expected = (_EXAMPLES / "quickstart.expected.jsonl").read_text(encoding="utf-8").splitlines()
     ends = {e["name"] for e in map(json.loads, expected) if e["reason"] in ("ok", "error", "has_sorry")}
     entries = [entry for entry in read(_EXAMPLES / "quickstart.jsonl") if entry.name in ends]
-    texts = [assemble(entry, AssemblyOptions()).text for entry in entries]
+    texts = [assemble(entry, AssemblyOptions())[0].text for entry in entries]
     return [f"{texts[i % len(texts)]}\n-- {i}\n" for i in range(number)]
 
 

@@ -64,7 +64,7 @@ def context(name: str) -> str:
 def check_of(above: str, number: int) -> Check:
     """Return the check of an answer below a context, of which the farm screens what is the answer's own."""
     program = f"{above}{STATEMENT} := by\n  -- {number}\n  rfl\n"
-    return Check(
+    return Check.of(
         program=program,
         submitted=((len(above) + len(STATEMENT), len(program)),),
         challenge=challenge_to("", STATEMENT, above),

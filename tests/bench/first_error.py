@@ -40,7 +40,7 @@ def first_error() -> Iterator[Figure]:
         environment = installed(settings.home, None, isolation).lean(EMBEDDED)
 
         def runs(body: str, outcome: Outcome) -> Iterator[tuple[Execution, Execution]]:
-            check = Check(program=f"{environment.header}{body}", assurance=Assurance())
+            check = Check.of(program=f"{environment.header}{body}", assurance=Assurance())
             for _ in range(_TURNS):
                 found = [
                     checker.check(each, environment) for each in (check, replace(check, stop_at_error=True))

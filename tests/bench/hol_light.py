@@ -64,7 +64,7 @@ def _require(judge_: HolLightJudge, hol_light: HolLightEnvironment, number: int)
     goal = goal.format(n=number)
     program = f"prove(`{goal}`,\n{tactic}\n);;\n"
     began = time.monotonic()
-    report = judge_.check(Check(program=program, challenge=Challenge(program=goal, name="g")), hol_light)
+    report = judge_.check(Check.of(program=program, challenge=Challenge(program=goal, name="g")), hol_light)
     verdict = judge(report)
     assert verdict.reason is expected, verdict.detail
     return time.monotonic() - began

@@ -61,7 +61,7 @@ def _figures(way: str, took: dict[str, list[float]]) -> Iterator[Figure]:
 def _checked(checker: Checker, environment: LeanEnvironment, way: str, turn: int) -> float:
     """Return the seconds of one check; each turn has a proof of its own."""
     stated = f"{environment.header}theorem t : {turn} + 1 = {turn + 1} := "
-    check = Check(
+    check = Check.of(
         program=f"{stated}rfl\n",
         challenge=Challenge(program=f"{stated}sorry\n", name="t"),
         limits=Limits(wall_seconds=60.0),

@@ -42,7 +42,7 @@ _CLAIM = Claim(
     failures=0,
     suspect=False,
     environment="core",
-    check=Check(program="", assurance=Assurance()),
+    check=Check.of(program="", assurance=Assurance()),
 )
 _DECISION = Decision(
     report=_REPORT, verdict=judge(_REPORT), digest="0" * 64, toolchain="none", checker_version=""

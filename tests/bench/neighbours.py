@@ -37,7 +37,9 @@ def neighbours(proofs: int = 200) -> Iterator[Figure]:
         environment = installed(settings.home, None, isolation).lean(EMBEDDED)
 
         def check(steps: int, limits: Limits) -> tuple[Outcome, float]:
-            asked = Check(program=_program(environment.header, steps), assurance=Assurance(), limits=limits)
+            asked = Check.of(
+                program=_program(environment.header, steps), assurance=Assurance(), limits=limits
+            )
             report = checker.check(asked, environment)
             return judge(report).outcome, report.run.cpu_seconds
 

@@ -226,7 +226,7 @@ class _Contest:
         body = "".join(f"  {each}\n" for each in tactics)
         program = f"{self._environment.header}{STATEMENT} := by\n{body}"
         began = time.perf_counter()
-        report = self._checker.check(Check(program=program), self._environment)
+        report = self._checker.check(Check.of(program=program), self._environment)
         assert ending(report) is Ending.COMPLETE, report
         return time.perf_counter() - began
 
@@ -358,7 +358,7 @@ class _ByText:
         """Return the goals that tactics leave, None if one fails."""
         body = "".join(f"  ({each})\n" for each in tactics)
         program = f"{self._environment.header}{self._statement} := by\n{body}"
-        report = self._checker.check(Check(program=program), self._environment)
+        report = self._checker.check(Check.of(program=program), self._environment)
         errors = [each.text for each in report.answer.messages if each.severity == "error"]
         if any(not each.startswith(_UNSOLVED) for each in errors):
             return None

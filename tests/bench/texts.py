@@ -33,7 +33,7 @@ def _rate(lines: list[Entry]) -> float:
 
 def policy() -> Iterator[Figure]:
     """Look at assembled answers of 2 KB as a worker does, and at the same with a word that rules know."""
-    made = [assemble(entry, AssemblyOptions()) for entry in entries(LINES // 10)]
+    made = [assemble(entry, AssemblyOptions())[0] for entry in entries(LINES // 10)]
     for key, name, more in (
         ("policy", "policy, a proof of 2 KB", ""),
         ("policy_suspect", "policy, the same with a helper definition", "\nprivate def helper := 1\n"),

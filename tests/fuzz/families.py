@@ -141,7 +141,7 @@ def steps(family: str, size: int) -> Iterator[tuple[str, Callable[[], object]]]:
         entry = _entry(around.format(text))
         yield f"assemble {shape}", partial(assemble, entry, AssemblyOptions())
         if shape in ("before", "behind"):  # the programs of the others are much the same
-            yield f"look {shape}", partial(_looked_at, assemble(entry, AssemblyOptions()))
+            yield f"look {shape}", partial(_looked_at, assemble(entry, AssemblyOptions())[0])
 
 
 def _looked_at(made: Program) -> object:

@@ -208,7 +208,7 @@ class Checks:
         """A program is made of pieces of the fields, to the letter, and of white space and a few words."""
         example = self.example
         entry, options = example.entry, example.assembly
-        made = self.timed(assemble, entry, options)
+        made, *_ = self.timed(assemble, entry, options)
         sources = {each: getattr(entry, each) for each in _FIELDS}
         reached, own = 0, ""
         for segment in made.segments:

@@ -138,25 +138,30 @@ SET = {
     "formal_statement": "theorem t : 1 = 1 := by\n",
     "generation": "```lean\nopen B\n\ntheorem t : 1 = 1 := by\n  rfl\n```",
 }
+
+
+def place(preamble: str) -> int:
+    """Return the place of the one of two candidates that the word stands for."""
+    return ("model", "farm").index(preamble)
+
+
 WITH, WITHOUT = "open A\n\nopen B\n\n{}  rfl", "open A\n\n{}  rfl"
 
 
-@pytest.mark.parametrize(
-    ("preamble", "program", "line"), [("model", WITH, 6), ("farm", WITHOUT, 4), (None, WITH, 6)]
-)
+@pytest.mark.parametrize(("preamble", "program", "line"), [("model", WITH, 6), ("farm", WITHOUT, 4)])
 def test_a_line_gets_the_program_that_counted(
-    store: Store, queries: Queries, tmp_path: Path, preamble: str | None, program: str, line: int
+    store: Store, queries: Queries, tmp_path: Path, preamble: str, program: str, line: int
 ) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, SET)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
-    assert finished(store, claim, exit_status=1, messages=(an_error(line, 2),), preamble=preamble)
+    assert finished(store, claim, exit_status=1, messages=(an_error(line, 2),), candidate=place(preamble))
     exported(store, queries, run_id)
     (written,) = lines(path)
     text = program.format(SET["formal_statement"])
     assert written["predicted_proof"] == text
     assert written["farm"]["program_sha256"] == hashlib.sha256(text.encode()).hexdigest()
-    assert written["farm"]["preamble"] == (preamble or "model")
+    assert written["farm"]["preamble"] == preamble
     assert written["farm"]["messages"][0]["in"] == {"field": "generation", "line": 5, "column": 2}
 
 
@@ -175,10 +180,9 @@ def test_a_line_gets_the_one_of_three_programs_that_counted(
     path, program = tmp_path / "a.jsonl", OF_THREE[preamble]
     run_id = load(store, path, SET | OWN)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
-    given = [claim.check.program, *(other.program for other in claim.check.others)]
-    assert given == list(OF_THREE.values())
+    assert [each.program for each in claim.check.candidates] == list(OF_THREE.values())
     error = an_error(program[: program.index("  rfl")].count("\n") + 1, 2)
-    assert finished(store, claim, exit_status=1, messages=(error,), preamble=preamble)
+    assert finished(store, claim, exit_status=1, messages=(error,), candidate=list(OF_THREE).index(preamble))
     exported(store, queries, run_id)
     (written,) = lines(path)
     assert (written["predicted_proof"], written["farm"]["preamble"]) == (program, preamble)
@@ -189,18 +193,18 @@ def test_a_worker_is_given_both_programs(store: Store, tmp_path: Path) -> None:
     load(store, tmp_path / "a.jsonl", SET)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
     text = WITHOUT.format(SET["formal_statement"])
-    assert claim.check.program == WITH.format(SET["formal_statement"])
-    assert claim.check.fallback is not None
-    assert claim.check.fallback.program == text
-    assert [text[start:end] for start, end in claim.check.fallback.submitted] == ["  rfl"]
+    first, last = claim.check.candidates
+    assert first.program == WITH.format(SET["formal_statement"])
+    assert last.program == text
+    assert [text[start:end] for start, end in last.submitted or ()] == ["  rfl"]
 
 
 def test_a_line_with_one_program_names_no_preamble(store: Store, queries: Queries, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, SET | {"generation": "rfl"})
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
-    assert claim.check.fallback is None
-    assert finished(store, claim, preamble="model")
+    assert len(claim.check.candidates) == 1
+    assert finished(store, claim)
     exported(store, queries, run_id)
     assert lines(path)[0]["farm"]["preamble"] is None
 
@@ -385,7 +389,7 @@ def test_an_exported_line_submitted_again_is_the_same_check(
     path = tmp_path / "a.jsonl"
     first = load(store, path, SET | more)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
-    facts = {} if more else {"preamble": preamble}
+    facts = {} if more else {"candidate": place(preamble)}
     assert finished(store, claim, **facts)
     exported(store, queries, first)
     once = lines(path)
@@ -408,7 +412,7 @@ def test_an_answer_that_was_edited_after_an_export_is_what_is_judged(
     path = tmp_path / "a.jsonl"
     run_id = load(store, path, SET)
     (claim,) = store.claim(["core"], worker="w", lease_seconds=60)
-    assert finished(store, claim, preamble=preamble)
+    assert finished(store, claim, candidate=place(preamble))
     exported(store, queries, run_id)
     (line,) = lines(path)
     second = load(store, path, line | {"generation": "I could not solve it."})

@@ -30,6 +30,7 @@ from farm.store.rights import FUNCTIONS, OWNED, SEQUENCES, TABLES, VIEWS, Rights
 from farm.store.roles import make_roles
 from farm.store.transitions import Store
 from farm.store.workers import Workers
+from farm.task import Task
 from tests.farms import CORE, a_decision, load
 
 LINE = "theorem t : True := trivial"
@@ -88,6 +89,8 @@ def _fill(farm: Farm, folder: Path) -> None:
 
 _PLAIN = {"path": "items", "header": "", "formal_statement": "", "generation": "", "predicted_proof": None}
 _STATED = {**_PLAIN, "formal_statement": "theorem t (é : Nat) : é = é", "generation": ":= rfl"}
+#: An answer of which three programs are made.
+_OWN = "```lean\nnamespace X\nvariable (n : Nat)\ntheorem t (é : Nat) : é = é := by\n  rfl\nend X\n```"
 ITEMS = (
     {**_PLAIN, "name": "a", "predicted_proof": f"{LINE} -- batch"},
     {**_STATED, "name": "b", "context": "import A\n\nnamespace N\n\n/-- Doc. -/\n"},
@@ -97,6 +100,7 @@ ITEMS = (
         "generation": "import B\n\ntheorem t (é : Nat) : é = é := by\n  rfl",
         "header": "import A",
     },
+    *({**_STATED, "name": task, "generation": _OWN, "task": Task(task=task)} for task in ("prove", "either")),
     {**_PLAIN, "name": "d", "predicted_proof": "\0"},
 )
 
@@ -145,9 +149,9 @@ class TestEachFlow:
     def test_a_service_stores_batches_and_reads_keys(self, farm: Farm) -> None:
         service = farm.store(Role.SERVICE)
         assert [each.key.name for each in Keys(service.engine).valid()] == ["trainer"]
-        first, again = (_stored(service, *ITEMS, keys=("one", "two", "three", "four")) for _ in range(2))
+        first, again = (_stored(service, *ITEMS, keys=tuple("abcdef")) for _ in range(2))
         assert first.id == again.id
-        other = _stored(service, ITEMS[0], {**ITEMS[1], "name": "new"}, keys=("one", None))
+        other = _stored(service, ITEMS[0], {**ITEMS[1], "name": "new"}, keys=("a", None))
         assert other.items[0] == first.items[0]
         service.leave(first.id, seconds=600)
         service.ask_again([first.id])

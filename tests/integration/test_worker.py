@@ -473,7 +473,7 @@ def test_a_lean_that_is_killed_from_outside_is_tried_again_and_named_only_in_the
 ) -> None:
     with Checker(isolation, home=tmp_path, way=COLD) as cold, new_context(database, core, cold) as context:
         # Else the Lean that is killed could be the one that reads the header alone, once.
-        cold.check(Check(program=str(entry(PROVED, 1)["predicted_proof"])), core)
+        cold.check(Check.of(program=str(entry(PROVED, 1)["predicted_proof"])), core)
         run_id = loaded(context, tmp_path, ENDLESS, timeout=60)
         for _ in range(ATTEMPTS):
             with working(context):
@@ -824,7 +824,7 @@ def test_a_check_does_not_depend_on_the_default_timeout_of_sockets(
     try:
         with Checker(isolation, home=tmp_path, way=way) as checker:
             program = str(entry(PROVED, 1)["predicted_proof"])
-            report = checker.check(Check(program=program, assurance=Assurance(tier=Tier.KERNEL)), core)
+            report = checker.check(Check.of(program=program, assurance=Assurance(tier=Tier.KERNEL)), core)
     finally:
         socket.setdefaulttimeout(None)
     # What a prepared Lean accepts, a fresh one compiles.

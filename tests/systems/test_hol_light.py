@@ -39,7 +39,7 @@ class Subject:
     def report(self, goal: str, tactic: str, limits: Limits = LIMITS) -> Report:
         """Return the facts of one check."""
         program = f"prove(`{goal}`,\n{tactic}\n);;\n"
-        check = Check(program=program, limits=limits, challenge=Challenge(program=goal, name="goal"))
+        check = Check.of(program=program, limits=limits, challenge=Challenge(program=goal, name="goal"))
         return self.judge.check(check, self.environment)
 
     def verdict(self, goal: str, tactic: str, limits: Limits = LIMITS) -> Verdict:
@@ -206,7 +206,7 @@ def test_a_limit_is_told_as_a_limit(
 def test_a_program_of_another_form_is_not_run(subject: Subject) -> None:
     """So is one whose goal is not the line's."""
     challenge = Challenge(program="F", name="goal")
-    other = Check(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS, challenge=challenge)
+    other = Check.of(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS, challenge=challenge)
     assert judge(subject.judge.check(other, subject.environment)).reason is Reason.STATEMENT_MISMATCH
     formless = replace(other, program="let th = TRUTH;;")
     assert judge(subject.judge.check(formless, subject.environment)).reason is Reason.INVALID_TEXT
@@ -216,7 +216,7 @@ def test_a_program_of_another_form_is_not_run(subject: Subject) -> None:
 
 def test_a_check_without_a_statement_says_so(subject: Subject) -> None:
     """The program's own goal was proved, and nobody compared it."""
-    check = Check(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS)
+    check = Check.of(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS)
     verdict = judge(subject.judge.check(check, subject.environment))
     assert verdict.reason is Reason.OK
     assert "statement: unchecked" in verdict.detail
@@ -224,6 +224,6 @@ def test_a_check_without_a_statement_says_so(subject: Subject) -> None:
 
 def test_an_answer_that_nobody_wants_is_no_verdict(subject: Subject) -> None:
     """Who cancels gets a failure of the box."""
-    check = Check(program="prove(`F`,\nlet rec f (n:int) : tactic = f n in f 0\n);;\n", limits=LIMITS)
+    check = Check.of(program="prove(`F`,\nlet rec f (n:int) : tactic = f n in f 0\n);;\n", limits=LIMITS)
     report = subject.judge.check(check, subject.environment, cancelled=lambda: True)
     assert report.run.box_error == "the check was cancelled"

@@ -130,7 +130,9 @@ def test_the_judge_is_as_it_was_after_all_that(set_mm: Judging) -> None:
 def test_a_program_that_no_submit_makes_is_judged_all_the_same(
     set_mm: Judging, program: str, reason: Reason
 ) -> None:
-    asked = replace(check(FALSE, ""), program=program, submitted=())
+    made = check(FALSE, "")
+    (other,) = made.candidates
+    asked = replace(made, candidates=(replace(other, program=program, submitted=()),))
     assert judge(set_mm.report(asked)).reason is reason
 
 

@@ -93,7 +93,7 @@ def assert_in_programs(copies: Iterable[Copy]) -> None:
         body = (" by\n" if is_open else "") + BODY
         (entry,) = entries("made", [(1, json.dumps(_line(header, statement, statement + body)).encode())])
         assert not isinstance(entry, ManifestError)
-        program = assemble(replace(entry, predicted_proof=""), AssemblyOptions()).text
+        program = assemble(replace(entry, predicted_proof=""), AssemblyOptions())[0].text
         assert program == header + statement + body, name
 
 

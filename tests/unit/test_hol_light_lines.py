@@ -31,7 +31,8 @@ def entry(generation: str, *, statement: str = STATEMENT, header: str = "", pred
 
 def program(generation: str, **fields: str) -> Program:
     """Return the program of a line."""
-    return assemble(entry(generation, **fields), AssemblyOptions())
+    (only,) = assemble(entry(generation, **fields), AssemblyOptions())
+    return only
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_every_part_of_a_program_has_its_field() -> None:
 
 def test_the_first_block_counts_where_that_is_asked_for() -> None:
     answer = "```ocaml\nA_TAC\n```\n```ocaml\nB_TAC\n```"
-    first = assemble(entry(answer), AssemblyOptions(extract_code_mode="first"))
+    (first,) = assemble(entry(answer), AssemblyOptions(extract_code_mode="first"))
     assert "A_TAC" in first.text
     assert "B_TAC" in program(answer).text
 
@@ -98,7 +99,7 @@ def test_an_answer_without_a_tactic_is_warned_about() -> None:
 def test_an_exported_program_is_taken_as_it_is() -> None:
     exported = program("REAL_ARITH_TAC").text
     assert program("CHEAT_TAC", predicted=exported).text == exported
-    again = assemble(entry("OTHER_TAC", predicted=exported), AssemblyOptions(reassemble=True))
+    (again,) = assemble(entry("OTHER_TAC", predicted=exported), AssemblyOptions(reassemble=True))
     assert "OTHER_TAC" in again.text
 
 

@@ -80,7 +80,7 @@ def test_a_hole_takes_its_answer_from_the_generation_alone(tmp_path: Path) -> No
 
 def test_an_answer_stands_in_its_place_and_all_of_the_program_is_the_submissions(tmp_path: Path) -> None:
     (entry,) = read(line(tmp_path, HOLE, generation="```lean4\nby\n  exact h -- so\n```"))
-    program = assemble(entry, AssemblyOptions())
+    (program,) = assemble(entry, AssemblyOptions())
     assert program.text == PROGRAM.replace("sorry", "(by\n  exact h -- so\n)", 1)
     kept = [program.text[start:end] for start, end in program.submitted]
     assert kept == [PROGRAM[:FIRST], "  exact h -- so", PROGRAM[FIRST + 5 :]]

@@ -38,7 +38,7 @@ def claim(image: int, turn: int = 7, environment: str = "core", priority: int = 
         failures=0,
         suspect=False,
         environment=environment,
-        check=Check(program=""),
+        check=Check.of(program=""),
         priority=priority,
         image=image,
         turn=turn,

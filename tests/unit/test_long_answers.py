@@ -63,7 +63,7 @@ def shape(long: str, answer: str, statement: str = STATEMENT) -> tuple[str, list
         predicted_proof="",
         generation=answer.replace("{}", long),
     )
-    program = assemble(entry, AssemblyOptions())
+    program, *_ = assemble(entry, AssemblyOptions())
     return REPEATED.sub("\n", program.text), [each.code for each in program.warnings]
 
 

@@ -33,7 +33,7 @@ PIECES = (
 
 def all_that_a_worker_does(text: str) -> None:
     """Read a program as a worker does, before it is given to Lean."""
-    check = Check(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
+    check = Check.of(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
     screened(Candidate.of(check, ENVIRONMENT, lambda: False, None))
 
 

@@ -29,7 +29,8 @@ def entry(generation: str = "", statement: str = STATEMENT, **others: str) -> En
 
 
 def assembled(generation: str, statement: str = STATEMENT, **options: object) -> Program:
-    return METAMATH.assemble(entry(generation, statement), AssemblyOptions(**options))  # type: ignore[arg-type]
+    (only,) = METAMATH.assemble(entry(generation, statement), AssemblyOptions(**options))  # type: ignore[arg-type]
+    return only
 
 
 def codes(program: Program) -> list[str]:
@@ -173,12 +174,12 @@ def test_what_a_line_of_metamath_does_not_have_is_told() -> None:
 
 
 def test_a_program_that_was_brought_is_read_as_an_answer_is() -> None:
-    brought = METAMATH.assemble(entry(predicted_proof=WHOLE), AssemblyOptions())
-    alone = METAMATH.assemble(entry(statement="", predicted_proof=WHOLE), AssemblyOptions())
+    (brought,) = METAMATH.assemble(entry(predicted_proof=WHOLE), AssemblyOptions())
+    (alone,) = METAMATH.assemble(entry(statement="", predicted_proof=WHOLE), AssemblyOptions())
 
     assert brought.text == alone.text == BLOCK.replace("PROOF", "t1.1 wph")
     assert brought.segments[0].origin == "predicted_proof"
-    again = METAMATH.assemble(entry(predicted_proof=brought.text), AssemblyOptions())
+    (again,) = METAMATH.assemble(entry(predicted_proof=brought.text), AssemblyOptions())
     assert again.text == brought.text
     with pytest.raises(StatementFault) as told:
         METAMATH.assemble(entry(statement="", predicted_proof="wph"), AssemblyOptions())

@@ -39,7 +39,7 @@ def assembled(line: dict[str, Any], options: dict[str, Any], profile: str) -> st
         generation=line["generation"],
         predicted_proof=line.get("predicted_proof", ""),
     )
-    return assemble(made, AssemblyOptions(profile=profile, reassemble=True, **options)).text
+    return assemble(made, AssemblyOptions(profile=profile, reassemble=True, **options))[0].text
 
 
 @pytest.mark.parametrize(("line", "options", "profile", "expected"), vectors())

@@ -137,7 +137,7 @@ def program_of(line: Line, tmp_path: Path) -> str:
     """Return the program that is made of a line with an answer."""
     write(tmp_path / "m.jsonl", [{**line, "generation": "```lean4\nANSWER\n```"}])
     (entry,) = read(tmp_path / "m.jsonl")
-    return assemble(entry, AssemblyOptions()).text
+    return assemble(entry, AssemblyOptions())[0].text
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -48,24 +48,24 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize("case", list(cases()))
 def test_an_answer_becomes_the_program_that_the_case_says(case: dict[str, Any]) -> None:
     line = case["line"]
-    made = assemble(
+    made, *others = assemble(
         entry(line["generation"], header=line["header"], statement=line["formal_statement"]),
         AssemblyOptions(**case["options"]),
     )
     assert made.text == case["program"]
     assert [[w.code, w.origin, w.line, w.column] for w in made.warnings] == case["warnings"]
-    assert [other.text for other in made.candidates[1:]] == case.get("others", [])
+    assert [other.text for other in others] == case.get("others", [])
 
 
 def test_a_line_with_a_program_is_used_as_it_is() -> None:
-    made = assemble(entry("simp", predicted_proof="-- ready\0"), AssemblyOptions())
+    made, *_ = assemble(entry("simp", predicted_proof="-- ready\0"), AssemblyOptions())
     assert made.text == "-- ready\0"
     assert made.submitted == ((0, len(made.text)),)
     assert [segment.origin for segment in made.segments] == ["predicted_proof"]
 
 
 def test_a_line_with_a_program_can_be_assembled_anew() -> None:
-    made = assemble(entry("simp", predicted_proof="-- ready"), AssemblyOptions(reassemble=True))
+    made, *_ = assemble(entry("simp", predicted_proof="-- ready"), AssemblyOptions(reassemble=True))
     assert made.text == HEADER + STATEMENT + "  simp"
 
 
@@ -76,12 +76,12 @@ def test_an_unknown_profile_or_mode_is_refused(options: dict[str, str]) -> None:
 
 
 def test_the_models_text_begins_after_header_and_statement() -> None:
-    made = assemble(entry("```lean4\n  simp\n```"), AssemblyOptions())
+    made, *_ = assemble(entry("```lean4\n  simp\n```"), AssemblyOptions())
     assert made.text[: made.submitted[0][0]] == HEADER + STATEMENT
 
 
 def test_the_models_text_begins_with_its_helpers() -> None:
-    made = assemble(entry(f"```lean4\nlemma a : p := q\n{STATEMENT}  simp\n```"), AssemblyOptions())
+    made, *_ = assemble(entry(f"```lean4\nlemma a : p := q\n{STATEMENT}  simp\n```"), AssemblyOptions())
     assert made.text[: made.submitted[0][0]] == HEADER
 
 
@@ -92,7 +92,7 @@ def sources(line: Entry) -> dict[str, str]:
 
 def test_a_position_in_the_proof_leads_to_the_models_answer() -> None:
     line = entry("So:\n```lean4\nsimp\n  exact h\nring\n```")
-    made = assemble(line, AssemblyOptions())
+    made, *_ = assemble(line, AssemblyOptions())
     row = made.text.count("\n", 0, made.text.index("exact")) + 1
     place = LineMap(made.segments, made.text, starts_in(made.segments, sources(line))).locate(row, 4)
     assert place == Location(origin="generation", line=4, column=2)
@@ -100,7 +100,7 @@ def test_a_position_in_the_proof_leads_to_the_models_answer() -> None:
 
 def test_a_position_in_the_statement_leads_to_the_statement() -> None:
     line = entry("simp")
-    made = assemble(line, AssemblyOptions())
+    made, *_ = assemble(line, AssemblyOptions())
     assert LineMap(made.segments, made.text, starts_in(made.segments, sources(line))).locate(
         HEADER.count("\n") + 1, 8
     ) == Location(origin="formal_statement", line=1, column=8)
@@ -108,7 +108,7 @@ def test_a_position_in_the_statement_leads_to_the_statement() -> None:
 
 def test_the_end_of_the_program_leads_to_the_end_of_the_answer() -> None:
     line = entry("simp")
-    made = assemble(line, AssemblyOptions())
+    made, *_ = assemble(line, AssemblyOptions())
     row = made.text.count("\n") + 1
     place = LineMap(made.segments, made.text, starts_in(made.segments, sources(line))).locate(
         row, len("  simp")
@@ -118,7 +118,7 @@ def test_the_end_of_the_program_leads_to_the_end_of_the_answer() -> None:
 
 @pytest.mark.parametrize(("line", "column"), [(0, 0), (1, 500), (99, 0), (1, -1)])
 def test_a_position_outside_the_program_leads_nowhere(line: int, column: int) -> None:
-    made = assemble(entry("simp"), AssemblyOptions())
+    made, *_ = assemble(entry("simp"), AssemblyOptions())
     assert (
         LineMap(made.segments, made.text, starts_in(made.segments, sources(entry("simp")))).locate(
             line, column
@@ -129,7 +129,7 @@ def test_a_position_outside_the_program_leads_nowhere(line: int, column: int) ->
 
 def test_what_the_farm_wrote_itself_leads_nowhere() -> None:
     line = entry("fun x => x")
-    made = assemble(line, AssemblyOptions())
+    made, *_ = assemble(line, AssemblyOptions())
     row = made.text.count("\n") + 1
     assert made.text.endswith("  exact fun x => x")
     assert LineMap(made.segments, made.text, starts_in(made.segments, sources(line))).locate(row, 3) is None
@@ -231,14 +231,13 @@ def test_every_text_gives_a_program_whose_pieces_are_verbatim(
     generation: str, statement: str, header: str, options: AssemblyOptions
 ) -> None:
     line = entry(generation, statement=statement, header=header)
-    made = assemble(line, options)
-    for other in made.candidates:
+    for other in assemble(line, options):
         assert_segments_are_verbatim(other, line)
 
 
 @given(generation=TEXTS)
 def test_what_the_farm_adds_to_an_answer_is_white_space_and_a_few_words(generation: str) -> None:
-    made = assemble(entry(generation), AssemblyOptions())
+    made, *_ = assemble(entry(generation), AssemblyOptions())
     added, reached = "", 0
     for segment in made.segments:
         added += made.text[reached : segment.start] + " "
@@ -249,14 +248,14 @@ def test_what_the_farm_adds_to_an_answer_is_white_space_and_a_few_words(generati
 @given(generation=TEXTS)
 def test_the_statement_always_stands_in_the_program_to_the_letter(generation: str) -> None:
     made = assemble(entry(generation), AssemblyOptions())
-    restated = [each for each in made.candidates if STATEMENT in each.text]
-    assert restated == list(made.candidates)[-len(restated) :]
-    assert len(restated) >= len(made.candidates) - 1
+    restated = [each for each in made if STATEMENT in each.text]
+    assert restated == list(made)[-len(restated) :]
+    assert len(restated) >= len(made) - 1
 
 
 def test_a_texts_candidates_end_in_the_program_of_the_farms_own_preamble() -> None:
     answer = f"```lean4\nnamespace X\nvariable (m : ℕ)\n{STATEMENT}  simp\nend X\n```"
-    own, restated, last = assemble(entry(answer), AssemblyOptions()).candidates
+    own, restated, last = assemble(entry(answer), AssemblyOptions())
     assert own.text.startswith(f"{HEADER}namespace X\nvariable")
     assert restated.text.startswith(f"{HEADER}variable")
     assert last.text == f"{HEADER}{STATEMENT}  simp"
@@ -265,17 +264,17 @@ def test_a_texts_candidates_end_in_the_program_of_the_farms_own_preamble() -> No
 def test_repeated_lines_that_one_program_has_once_make_two_programs() -> None:
     answer = f"```lean4\nvariable (n : ℕ)\nvariable (n : ℕ)\n{STATEMENT}  simp\n```"
     line = entry(answer, header="import Mathlib\n\n", statement=f"variable (n : ℕ)\n{STATEMENT}")
-    assert [each.text.count("variable") for each in assemble(line, AssemblyOptions()).candidates] == [2, 1]
+    assert [each.text.count("variable") for each in assemble(line, AssemblyOptions())] == [2, 1]
 
 
 def test_ordinary_answers_have_one_program() -> None:
     made = [assemble(each, AssemblyOptions()) for each in answers.entries(64)]
-    assert [each for each in made if len(each.candidates) > 1] == []
+    assert [each for each in made if len(each) > 1] == []
 
 
 def test_a_line_without_a_statement_is_the_models_text() -> None:
     made = assemble(entry("```lean4\ntheorem x : True := trivial\n```", statement=""), AssemblyOptions())
-    assert [each.text for each in made.candidates] == [f"{HEADER}theorem x : True := trivial"]
+    assert [each.text for each in made] == [f"{HEADER}theorem x : True := trivial"]
 
 
 UNITS = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,12 +51,12 @@ def entry(context: str, generation: str, statement: str = STATEMENT, predicted_p
 
 
 def made(context: str, generation: str, statement: str = STATEMENT, **options: object) -> Program:
-    return assemble(entry(context, generation, statement), AssemblyOptions(**options))  # type: ignore[arg-type]
+    return assemble(entry(context, generation, statement), AssemblyOptions(**options))[0]  # type: ignore[arg-type]
 
 
-def restating(program: Program) -> Program:
+def restating(programs: Sequence[Program]) -> Program:
     """Return the first program that has the dataset's statement: the model's own text may come before it."""
-    return program.candidates[:2][-1]
+    return programs[:2][-1]
 
 
 def challenge(context: str, statement: str = STATEMENT) -> Challenge:
@@ -85,7 +87,8 @@ def test_what_is_no_lead_in_stays_with_the_context(end: str) -> None:
 @pytest.mark.parametrize("lead", LEADS.values(), ids=LEADS)
 def test_a_helper_goes_between_the_context_and_the_lead_in(lead: str) -> None:
     helper = "theorem help : one = 1 := rfl"
-    program = restating(made(CONTEXT + lead, f"```lean\n{helper}\n\n{STATEMENT} := help\n```"))
+    line = entry(CONTEXT + lead, f"```lean\n{helper}\n\n{STATEMENT} := help\n```")
+    program = restating(assemble(line, AssemblyOptions()))
     assert program.text.startswith(CONTEXT + helper)
     assert program.text.rindex(lead.strip()) > program.text.index(helper)
 
@@ -117,7 +120,7 @@ def test_every_piece_is_a_copy_of_its_field(lead: str, profile: str) -> None:
 def test_a_place_in_a_lead_in_is_told_in_the_context() -> None:
     context = CONTEXT + "/-- Doc. -/\n@[nonsense] "
     line = entry(context, ":= rfl")
-    program = assemble(line, AssemblyOptions())
+    program, *_ = assemble(line, AssemblyOptions())
     fields = {"context": context, "formal_statement": STATEMENT, "generation": ":= rfl"}
     places = LineMap(program.segments, program.text, starts_in(program.segments, fields))
     at = context.count("\n") + 1
@@ -162,7 +165,7 @@ def test_a_sorry_in_a_context_is_told_of_there() -> None:
 
 def test_a_program_that_somebody_brings_has_its_context_only_where_it_begins_with_it() -> None:
     for text, end in ((f"{CONTEXT}{STATEMENT} := rfl", len(CONTEXT)), (f"{STATEMENT} := rfl", 0)):
-        program = assemble(entry(CONTEXT, "", predicted_proof=text), AssemblyOptions())
+        (program,) = assemble(entry(CONTEXT, "", predicted_proof=text), AssemblyOptions())
         assert (program.text, program.context_end) == (text, end)
 
 

@@ -103,7 +103,7 @@ def program(generation: str) -> str:
         generation=generation,
         predicted_proof="",
     )
-    return assemble(entry, AssemblyOptions()).text
+    return assemble(entry, AssemblyOptions())[0].text
 
 
 def test_text_behind_a_block_that_repeats_the_statement_is_the_proof() -> None:

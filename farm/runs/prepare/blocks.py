@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple, NoReturn
@@ -13,7 +12,7 @@ from typing import NamedTuple, NoReturn
 from farm.assembly.faults import StatementFault
 from farm.assembly.program import Program
 from farm.assembly.segments import Segment, starts_in
-from farm.assembly.tasked import NoTask, program_of, stated_by
+from farm.assembly.tasked import NoTask, programs_of
 from farm.characters import encoded, first_unstorable
 from farm.errors import ManifestError
 from farm.judging.submit_options import SubmitOptions
@@ -26,6 +25,7 @@ from farm.manifest.entry import Entry
 from farm.runs.children.pieces import ManifestPiece
 from farm.runs.prepare.identity import cache_key, environment_key
 from farm.runs.prepare.problems import problem_of
+from farm.store.candidates import in_columns
 from farm.store.environments import ServedEnvironment
 from farm.store.new_lines import Block, NewCheck, NewJob, NewLine, block
 from farm.systems.known import system
@@ -48,10 +48,10 @@ class StoredChallenge(NamedTuple):
 
 
 class Assembled(NamedTuple):
-    """The challenge and the program of an entry; with a `verdict` where these cannot be made."""
+    """The challenge and the candidate programs of an entry; with a `verdict` where these cannot be made."""
 
     stated: StoredChallenge | None
-    program: Program
+    programs: tuple[Program, ...]
     verdict: Verdict | None = None
 
 
@@ -109,8 +109,8 @@ class Preparer:
         kind = self._kinds[environment]
         task, asks = self._task(entry, kind), entry.task.within(self._options.task).kind
         self._require_answer(entry, asks)
-        stated, program, unusable = self._assembled(entry, kind, asks)
-        source, verdict = _encoded(program)
+        stated, programs, unusable = self._assembled(entry, kind, asks)
+        source, verdict = _encoded(programs[0])
         if unusable is not None:
             verdict = unusable
         elif stated is not None and not stated.is_readable:
@@ -118,41 +118,35 @@ class Preparer:
         elif entry.lacks_answer and asks is not Asks.STATEMENT:
             verdict = LACKS_ANSWER
         if verdict is not None:  # no other program will be tried
-            program = replace(program, restated=None, fallback=None)
-        texts = (_text(program, source), _text_of(program.fallback), _text_of(program.restated))
-        check = self._check(environment, entry, texts, stated, system(kind).image(entry, program))._replace(
-            task=task, kind=kind
-        )
+            programs = programs[:1]
+        texts = [_text(programs[0], source), *(_text(each, each.text.encode()) for each in programs[1:])]
+        image = system(kind).image(entry, programs[0])
+        check = self._check(environment, entry, texts, stated, image)._replace(task=task, kind=kind)
         if self._options.share and verdict is None:
             check = check._replace(identity=cache_key(self._keys[environment], check))
         stored = [(each.sha256, each.source) for each in (*texts, stated) if each is not None]
-        return NewLine(entry.line, _job(entry, program), check, verdict, tuple(stored))
+        return NewLine(entry.line, _job(entry, programs), check, verdict, tuple(stored))
 
     def _check(
         self,
         environment: str,
         entry: Entry,
-        texts: tuple[Text, Text | None, Text | None],
+        texts: Sequence[Text],
         stated: StoredChallenge | None,
         image: int,
     ) -> NewCheck:
         """Return an entry's check without its cache key."""
-        first, last, second = texts
         limits = self._options.limits(entry.timeout)
         return NewCheck(
             environment=environment,
             wall_seconds=limits.wall_seconds,
             cpu_seconds=limits.cpu_seconds,
             memory_mib=limits.memory_mib,
-            program_sha256=first.sha256,
-            submitted=first.program.submitted,
-            fallback_sha256=last and last.sha256,
-            fallback_submitted=last and last.program.submitted,
-            restated_sha256=second and second.sha256,
-            restated_submitted=second and second.program.submitted,
+            **in_columns("sha256", [each.sha256 for each in texts]),
+            **in_columns("submitted", [each.program.submitted for each in texts]),
             challenge_sha256=stated and stated.sha256,
             challenge_name=stated and stated.name,
-            context_end=first.program.context_end,
+            context_end=texts[0].program.context_end,
             image=image,
         )
 
@@ -214,20 +208,19 @@ class Preparer:
     def _assembled(self, entry: Entry, kind: str, asks: Asks) -> Assembled:
         """Assemble an entry; raises `ManifestError` for a statement of which nothing can be asked."""
 
-        def assemble(entry: Entry) -> Program:
+        def assemble(entry: Entry) -> tuple[Program, ...]:
             return system(kind).assemble(entry, self._options.assembly)
 
         try:
             stated = self._stated(entry, kind)
-            if asks is Asks.PROVE:
-                return Assembled(stated, assemble(entry))
-            return Assembled(_of_task(entry, asks, stated), program_of(entry, asks, assemble))
+            programs = programs_of(entry, asks, assemble)
         except NoTask as fault:
             raise ManifestError(
                 entry.path, str(fault), remedy=fault.remedy, line=entry.line, field=fault.field
             ) from fault
         except StatementFault as fault:
             return _unusable(entry, fault)
+        return Assembled(_stored(stated, programs), programs)
 
     def _stated(self, entry: Entry, kind: str) -> StoredChallenge | None:
         said = len(entry.header) + len(entry.context) + len(entry.formal_statement)
@@ -244,16 +237,13 @@ class Preparer:
         return stated
 
 
-def _of_task(entry: Entry, asks: Asks, stated: StoredChallenge | None) -> StoredChallenge | None:
-    """Return the challenge that is stored for a line with a task: the negation's, where it needs one.
-
-    For a line that allows either, it has the name of the statement, whose own challenge begins it.
-    """
-    own, negation = stated_by(entry, asks)
+def _stored(stated: StoredChallenge | None, programs: Sequence[Program]) -> StoredChallenge | None:
+    """Return the challenge that is stored for these programs; `farm.store.candidates` says which of two."""
+    negation = programs[-1].challenge
     if stated is None or negation is None:
         return stated
     source = encoded(negation.program)
-    name = own.name if asks is Asks.EITHER else negation.name
+    name = negation.name if programs[0].challenge is not None else stated.name
     return stated._replace(sha256=sha256(source).digest(), source=source, name=name)
 
 
@@ -267,11 +257,11 @@ def _unusable(entry: Entry, fault: StatementFault) -> Assembled:
     program = Program(text=text, segments=(Segment(0, len(text), origin, 0),), warnings=())
     verdict = unusable_line(fault.field, str(fault), fault.remedy)
     if fault.field == "predicted_proof":
-        return Assembled(None, program, verdict)
+        return Assembled(None, (program,), verdict)
     source = encoded(entry.formal_statement)
     digest = sha256(source).digest()
     stated = StoredChallenge(sha256=digest, source=source, name="", is_readable=False)
-    return Assembled(stated, program, verdict)
+    return Assembled(stated, (program,), verdict)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -290,15 +280,12 @@ def _state(kind: str, header: str, context: str, statement: str) -> StoredChalle
     )
 
 
-def _job(entry: Entry, program: Program) -> NewJob:
-    last, second = program.fallback, program.restated
+def _job(entry: Entry, programs: Sequence[Program]) -> NewJob:
     return NewJob(
         name=entry.name,
         group_name=entry.group,
-        segments=_placed(program, entry),
-        fallback_segments=None if last is None else _placed(last, entry),
-        restated_segments=None if second is None else _placed(second, entry),
-        warnings=[(each.code, each.origin, each.line, each.column) for each in program.warnings],
+        **in_columns("segments", [_placed(each, entry) for each in programs]),
+        warnings=[(each.code, each.origin, each.line, each.column) for each in programs[0].warnings],
     )
 
 
@@ -313,10 +300,6 @@ def _starts(segments: Sequence[Segment], entry: Entry) -> list[tuple[int, int]]:
     if len(segments) <= _FEW:  # counting line feeds is quicker than listing them
         return [line_and_column(fields[each.origin], each.origin_start) for each in segments]
     return list(map(starts_in(segments, fields), range(len(segments))))
-
-
-def _text_of(program: Program | None) -> Text | None:
-    return None if program is None else _text(program, program.text.encode())
 
 
 def _text(program: Program, source: bytes) -> Text:

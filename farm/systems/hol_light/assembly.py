@@ -36,12 +36,13 @@ class ProgramParts(NamedTuple):
     start: int
 
 
-def assemble(entry: Entry, options: AssemblyOptions) -> Program:
+def assemble(entry: Entry, options: AssemblyOptions) -> tuple[Program]:
     """Return the program of a manifest line. Raises StatementFault."""
     start, end = _goal(entry.header, entry.formal_statement)
     if entry.predicted_proof and not options.reassemble:
         text = entry.predicted_proof
-        return Program(text=text, segments=(Segment(0, len(text), "predicted_proof", 0),), warnings=())
+        whole = Segment(0, len(text), "predicted_proof", 0)
+        return (Program(text=text, segments=(whole,), warnings=()),)
     answer, warnings = _answer(entry.generation, options)
     draft = Draft({"formal_statement": entry.formal_statement, "generation": entry.generation})
     draft.write("prove(`")
@@ -50,7 +51,7 @@ def assemble(entry: Entry, options: AssemblyOptions) -> Program:
     draft.copy("generation", *answer)
     draft.write("\n);;\n")
     text, segments = draft.finish()
-    return Program(text=text, segments=segments, warnings=warnings)
+    return (Program(text=text, segments=segments, warnings=warnings),)
 
 
 def challenge(header: str, _context: str, statement: str) -> Challenge:

@@ -89,7 +89,7 @@ def state(header: str, context: str, statement: str) -> Challenge | None:
     return Challenge(program=f"{block.above} ?{_BELOW}", name=block.label)
 
 
-def assemble(entry: Entry, options: AssemblyOptions) -> Program:
+def assemble(entry: Entry, options: AssemblyOptions) -> tuple[Program]:
     """Return the program of a manifest line; raises StatementFault for a line without a theorem."""
     brought = bool(entry.predicted_proof) and not options.reassemble
     origin = "predicted_proof" if brought else "generation"
@@ -114,7 +114,7 @@ def assemble(entry: Entry, options: AssemblyOptions) -> Program:
             [each._replace(start=each.start + len(extra)) for each in segments if each.start >= proof_at]
         )
     warnings = tuple(_warning(code, origin, text, at) for code, at in answer.warnings)
-    return Program(text=program, segments=segments, warnings=warnings)
+    return (Program(text=program, segments=segments, warnings=warnings),)
 
 
 def _warning(code: str, origin: str, text: str, offset: int) -> AssemblyWarning:

@@ -89,7 +89,7 @@ def asked(checker: Checker, environment: LeanEnvironment, tier: Tier) -> Ask:
         limits = Limits()
         if program.wall_seconds is not None:
             limits = replace(limits, wall_seconds=program.wall_seconds)
-        work = Check(program=program.text, limits=limits, challenge=program.challenge, assurance=assurance)
+        work = Check.of(program=program.text, limits=limits, challenge=program.challenge, assurance=assurance)
         report = checker.check(work, environment)
         verdict = judge(report)
         if (

@@ -107,7 +107,7 @@ class ExpectedAnswers:
             stated = decided
         if fault := _expected_fault(compiled, tuple(name for name, _ in pairs)):
             raise BadTask(fault)
-        return replace(candidate, check=replace(check, challenge=stated))
+        return replace(candidate, check=check.against(stated))
 
 
 @functools.lru_cache(maxsize=64)

@@ -55,7 +55,7 @@ class LeanCanary:
     def check(self, header: str) -> Check:
         """Return the check of the canary in an environment with this header."""
         challenge = Challenge(program=f"{header}{self.statement}", name="farm_canary")
-        return Check(
+        return Check.of(
             program=header + self.body,
             limits=self.limits,
             challenge=challenge if self.statement else None,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from textwrap import dedent
 from typing import NamedTuple
 
 from farm.assembly.declaration import read_target
 from farm.judging.ending import lean_refused
-from farm.judging.job import Check, Fallback
-from farm.judging.report import Message, Preamble, Report
+from farm.judging.job import Candidate, Check
+from farm.judging.report import Message, Report
 from farm.judging.tiers import Tier
 from farm.lean_text.policy.screen import LONGEST_READ
 from farm.lean_text.positions import Positions
@@ -29,38 +28,32 @@ _LONGEST_OPENING = 200
 _CLOSING = ("", "}")
 
 
-def first_stating(check: Check) -> tuple[Preamble, Check, Sequence[tuple[Preamble, Fallback]]]:
-    """Return the preamble of the first program to compile, a check of that program, and the later programs.
+def first_stating(check: Check) -> int:
+    """Return the place of the first candidate to compile.
 
-    The first one is the check's own, except on the tier lean. No audit compares the statement on that tier,
-    so there the first program that has the statement in the dataset's own text comes first.
+    That is 0, except on the tier lean. No audit compares the statement on that tier, so there the first
+    program that has the statement in the dataset's own text comes first.
     """
-    named = ((Preamble.RESTATED, check.restated), (Preamble.FARM, check.fallback))
-    others = [(preamble, other) for preamble, other in named if other is not None]
     tier = Tier.LEAN if check.assurance is None else check.assurance.tier
-    if tier != Tier.LEAN or check.challenge is None or not others:
-        return Preamble.MODEL, check, others
+    if tier != Tier.LEAN or check.challenge is None or len(check.candidates) == 1:
+        return 0
     core = read_target(check.challenge.program[check.challenge.context_end :]).core
-    if not core or _states(check.program, check.submitted or (), core):
-        return Preamble.MODEL, check, others
-    for number, (preamble, other) in enumerate(others):
-        if _states(other.program, other.submitted, core):
-            stating = replace(check, program=other.program, submitted=other.submitted)
-            return preamble, stating, others[number + 1 :]
-    return Preamble.MODEL, check, others
+    places = (place for place, each in enumerate(check.candidates) if _states(each, core))
+    return next(places, 0) if core else 0
 
 
-def _states(program: str, submitted: Spans, core: str) -> bool:
+def _states(candidate: Candidate, core: str) -> bool:
     """Return whether a program has the dataset's statement outside the submission's spans."""
+    program, submitted = candidate.program, _own(candidate)
     ends = [0, *(end for _, end in submitted)]
     starts = [*(start for start, _ in submitted), len(program)]
     return any(core in program[end:start] for end, start in zip(ends, starts, strict=True))
 
 
-def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
-    """Return whether another program may be accepted although a check's own program was refused.
+def may_do_better(check: Check, report: Report) -> bool:
+    """Return whether a check's second candidate may be accepted although the first was refused.
 
-    That is so if the own program proves another statement, or if the two programs differ at Lean's first
+    That is so if the first program proves another statement, or if the two programs differ at Lean's first
     error. Both programs contain the proof, so an error inside it recurs, with two exceptions: only one
     program reads the proof as tactics, or Lean cannot parse the proof and the other program indents it
     differently. A later error inside the proof recurs if the other program lacks only the lines of the first.
@@ -74,6 +67,7 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
     at, *later = [positions.offset(each.line, each.column) for each in errors]
     if at is None:
         return False
+    other = check.candidates[1]
     proof = _found(check, other)
     is_in_proof = proof is not None and proof.has(at)
     if not is_in_proof and other.program.startswith(check.program[: _line_end(check.program, at)]):
@@ -87,12 +81,12 @@ def may_do_better(check: Check, other: Fallback, report: Report) -> bool:
         return not (comes_back and _lacks_lines_alone(check.program, other.program, at))
     begun = _proof_start(other)
     if proof.reading == _reading(other.program, begun):
-        return any(is_of_parser) and proof.layout != _layout(other.program, begun, other.submitted[-1][1])
+        return any(is_of_parser) and proof.layout != _layout(other.program, begun, _own(other)[-1][1])
     return any(is_of_parser) or (proof.reading == "by" and proof.is_laid_out_as_one())
 
 
-def lacks_refused_text(check: Check, other: Fallback, report: Report) -> bool:
-    """Return whether Lean refused a check's program at a text that another program of the check lacks.
+def lacks_refused_text(check: Check, report: Report) -> bool:
+    """Return whether Lean refused a check's first program at a text that the second one lacks.
 
     An error inside the proof, which both contain, is no such text.
     """
@@ -100,19 +94,19 @@ def lacks_refused_text(check: Check, other: Fallback, report: Report) -> bool:
     if not lean_refused(report) or error is None or len(check.program) > LONGEST_READ:
         return False
     at = Positions(check.program).offset(error.line, error.column)
-    proof = _found(check, other)
+    proof = _found(check, check.candidates[1])
     return at is not None and not (proof is not None and proof.has(at))
 
 
 class Settling:
-    """Called with an error of Lean's: whether no later program of a check can be accepted, whatever follows.
+    """Called with an error of Lean's: whether no candidate after the first can be accepted.
 
     That is so where every later program has the same text up to the error, or reads the same proof in the
     same way. The programs are compared at the first call; each call then takes no time.
     """
 
-    def __init__(self, check: Check, others: Sequence[Fallback]) -> None:
-        self._check, self._others = check, others
+    def __init__(self, check: Check) -> None:
+        self._check, self._others = check, check.candidates[1:]
 
     def __call__(self, error: Message) -> bool:
         """Return whether the error settles the check."""
@@ -149,7 +143,7 @@ class _Compared(NamedTuple):
         return self.is_read_alike
 
 
-def _compared(check: Check, other: Fallback) -> _Compared:
+def _compared(check: Check, other: Candidate) -> _Compared:
     pairs = enumerate(zip(check.program, other.program, strict=False))
     shorter = min(len(check.program), len(other.program))
     common = next((place for place, (own, its) in pairs if own != its), shorter)
@@ -157,7 +151,7 @@ def _compared(check: Check, other: Fallback) -> _Compared:
     proof, is_read_alike = _found(check, other), False
     if proof is not None:
         begun = _proof_start(other)
-        is_same = proof.layout == _layout(other.program, begun, other.submitted[-1][1])
+        is_same = proof.layout == _layout(other.program, begun, _own(other)[-1][1])
         is_read_alike = is_same and proof.reading == _reading(other.program, begun)
     return _Compared(proof, is_read_alike, agrees_to)
 
@@ -205,11 +199,11 @@ class _Proof(NamedTuple):
         return bool(lines) and all(line[: column + 1].isspace() for line in lines)
 
 
-def _found(check: Check, other: Fallback) -> _Proof | None:
+def _found(check: Check, other: Candidate) -> _Proof | None:
     """Return the span of another program's proof in a check's program, apart from white space, or None."""
     program, own = check.program, _ink(check.program, check.submitted or ((0, len(check.program)),))
     begun = _proof_start(other)
-    proof = _ink(other.program, [span for span in other.submitted if span[0] >= begun])
+    proof = _ink(other.program, [span for span in _own(other) if span[0] >= begun])
     begins = own.text.rfind(proof.text) if proof.text else -1
     if begins < 0:
         return None
@@ -217,6 +211,11 @@ def _found(check: Check, other: Fallback) -> _Proof | None:
     opening = _OPENING.search(program, max(0, start - _LONGEST_OPENING), start)
     opens = opening.start() if opening else start
     return _Proof(program, opens, start, own.places[begins + len(proof.text) - 1] + 1)
+
+
+def _own(candidate: Candidate) -> Spans:
+    """Return the spans of a program that the submission wrote, none where they are not known."""
+    return candidate.submitted or ()
 
 
 class _Ink(NamedTuple):
@@ -231,10 +230,10 @@ def _ink(text: str, spans: Spans) -> _Ink:
     return _Ink("".join([text[at] for at in places]), places)
 
 
-def _proof_start(other: Fallback) -> int:
+def _proof_start(other: Candidate) -> int:
     """Return the start of the submission's last spans that no text of the dataset separates."""
     begins = following = len(other.program)
-    for start, end in reversed(other.submitted):
+    for start, end in reversed(_own(other)):
         if following < len(other.program) and other.program[end:following].strip() not in _CLOSING:
             break
         begins = following = start

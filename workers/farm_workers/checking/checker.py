@@ -25,7 +25,6 @@ from farm_workers.checking.challenges import BadChallenge, Challenges
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.contexts import Contexts
 from farm_workers.checking.dependencies import Dependencies
-from farm_workers.checking.fallback import Fallbacks
 from farm_workers.checking.filling import BreaksOut, Filling
 from farm_workers.checking.forbidding import Forbidding, LimitReached
 from farm_workers.checking.negation import judged_as_both
@@ -36,6 +35,7 @@ from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
 from farm_workers.checking.statements import Statements
+from farm_workers.checking.trying import Trying
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
 from farm_workers.images.image import NoImage
 from farm_workers.images.protocol import ExtractAsked, OutlineAsked
@@ -76,7 +76,7 @@ class Checker:
         may_share = share_contexts and most >= _IMAGES_OF_A_CONTEXT
         contexts = Contexts(self._runner, challenges, may_share=may_share)
         self._expected, self._texts = ExpectedAnswers(challenges), AnswerTexts(challenges)
-        self._fallbacks = Fallbacks(self._program)
+        self._trying = Trying(self._program)
         self._sharing = Sharing(contexts, self._below_context)
         self._compiling = Compiling(self._runner)
         dependencies = Dependencies(isolation, home)
@@ -85,7 +85,7 @@ class Checker:
         self._forbidding = Forbidding(self._runner)
         self._filling = Filling(self._runner)
         self._blame = Blame(challenges)
-        self._statements = Statements(self._compiling, self._stated, self._fallbacks.judged)
+        self._statements = Statements(self._compiling, self._stated, self._trying.judged)
 
     def __enter__(self) -> Checker:
         return self
@@ -132,7 +132,7 @@ class Checker:
         `cancelled` is polled; once it returns true, the check ends and its report has a box error. `keep` is
         called with the module that the kernel was given, whole and readable by others, if a seal accepts it.
 
-        The stages are called here and in the next methods: fallback, for a statement and its negation or
+        The stages are called here and in the next methods: trying, for a statement and its negation or
         for a statement alone; policy and context; compile, seal and second kernel; blame.
         """
         candidate = Candidate.of(check, environment, cancelled, way)
@@ -140,10 +140,7 @@ class Checker:
             candidate = replace(candidate, keep=keep)
         if check.task.kind is Kind.STATEMENT:
             return self._statements.examined(candidate)
-        if check.task.kind is Kind.EITHER:
-            return judged_as_both(self._fallbacks.judged, candidate)
-        report = self._fallbacks.judged(candidate)
-        return replace(report, negates=True) if check.task.kind is Kind.DISPROVE else report
+        return judged_as_both(self._trying.judged, candidate)
 
     def stated(
         self, check: Check, environment: LeanEnvironment, *, cancelled: box.Cancelled = box.never

@@ -1,28 +1,32 @@
-"""Checking step, negation stage: has an answer that may prove a statement or its negation judged as both."""
+"""Checking step, negation stage: has a check judged that may prove its statement or the negation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from farm.judging.report import Preamble, Report
+from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Verdict, judge
-from farm_workers.checking.fallback import both
 from farm_workers.checking.stages import Candidate
+from farm_workers.checking.trying import both
 
 
 def judged_as_both(judged: Callable[[Candidate], Report], own: Candidate) -> Report:
-    """Return the report of an answer as a proof, or as a disproof if that decides more.
+    """Return the report of a check's proofs, or that of its disproofs if it decides more.
 
     An answer that is proved is judged as a disproof too, for no answer is both: then the report says that it
-    contradicts itself. Each of the two has the limits of the check.
+    contradicts itself. Each of the two has the limits of the check. A check with one of the two is judged as
+    that.
     """
-    negation, check = own.check.negation, own.check
-    proof = judged(own.instead(replace(check, fallback=None)))
+    check = own.check
+    if not check.proofs or not check.disproofs:
+        return judged(own)
+    proof = judged(own.instead(replace(check, candidates=check.proofs)))
     verdict = judge(proof)
-    if negation is None or verdict.outcome is Outcome.JUDGE_ERROR:
+    if verdict.outcome is Outcome.JUDGE_ERROR:
         return proof
-    disproof = replace(judged(own.instead(check.of(negation))), negates=True, preamble=Preamble.FARM)
+    disproof = judged(own.instead(replace(check, candidates=check.disproofs)))
+    disproof = replace(disproof, candidate=len(check.proofs) + disproof.candidate)
     chosen = _chosen(proof, verdict, disproof)
     other = proof if chosen.negates else disproof
     return replace(chosen, run=both(other.run, chosen.run))

@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from farm.assembly.challenge import Challenge
 from farm.judging.assurance import Assurance
 from farm.judging.audit import Audit
 from farm.judging.ending import needs_seal
-from farm.judging.job import Check, Fallback
+from farm.judging.job import Check
 from farm.judging.report import Execution, Report
 from farm.judging.tiers import Tier
 from farm.lean_text.scanner import sorry_tokens
@@ -82,12 +82,12 @@ class Candidate:
         question = self.question
         return replace(self.of(check, question.environment, question.cancelled, question.way), keep=self.keep)
 
-    def with_others(self, others: Sequence[Fallback]) -> Candidate:
+    def stopping(self) -> Candidate:
         """Return the candidate, to be stopped at an error that none of the later candidates can avoid."""
         check = self.check
         if not check.stop_at_error or check.goals:  # goals are written at the end
             return self
-        return replace(self, question=replace(self.question, stops_at=Settling(check, others)))
+        return replace(self, question=replace(self.question, stops_at=Settling(check)))
 
     def below(self, shared: Shared) -> Candidate:
         """Return the candidate, to be compiled below a shared context."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from farm.assembly.challenge import Challenge
 from farm.assembly.negation import negation_to
+from farm.judging import job
 from farm.judging.audit import Audit
 from farm.judging.ending import needs_seal
 from farm.judging.job import Check
@@ -21,9 +22,9 @@ from farm.task import Task
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.challenges import makes_errors_of_sorries, without_warning
 from farm_workers.checking.compiling import Compiling
-from farm_workers.checking.fallback import LEAST_SECONDS, both
 from farm_workers.checking.policy import screened
 from farm_workers.checking.stages import Candidate, Compiled, failed
+from farm_workers.checking.trying import LEAST_SECONDS, both
 
 #: The tactics that are tried, in this order; one that the environment does not have closes nothing.
 TACTICS = (
@@ -64,8 +65,9 @@ class Statements:
         with self._compiling.compiled(own.instead(check)) as compiled:
             if not makes_errors_of_sorries(compiled.report):
                 return self._facts(compiled)
-        quiet = own.instead(replace(check, program=without_warning(check.program)))
-        with self._compiling.compiled(quiet) as compiled:
+        (stated,) = check.candidates
+        quiet = replace(stated, program=without_warning(stated.program))
+        with self._compiling.compiled(own.instead(replace(check, candidates=(quiet,)))) as compiled:
             return self._facts(compiled)
 
     def _facts(self, compiled: Compiled) -> Report:
@@ -100,14 +102,14 @@ class Statements:
         Raises BoxFailed when the farm fails.
         """
         left = spent.left
-        if check is None or check.challenge is None:
+        if check is None:
             return False
         if left is None:
             return None
         report = self._judged(own.instead(replace(check, limits=left)))
         spent.add(report.run)
-        verdict = judge(replace(report, negates=check.challenge.negates > 0))
-        if check.challenge.negates and verdict.reason is Reason.BAD_CHALLENGE:
+        verdict = judge(report)
+        if report.negates and verdict.reason is Reason.BAD_CHALLENGE:
             return False  # the statement has no negation below its own text
         if verdict.outcome is Outcome.JUDGE_ERROR:
             raise BoxFailed(verdict.detail)
@@ -140,18 +142,18 @@ class _Spent:
 def _proofs(check: Check, tactic: str) -> tuple[Check | None, Check | None]:
     """Return the checks of a tactic as a proof of the statement, and of its negation if it has one."""
 
-    def proved(challenge: Challenge | None) -> Check | None:
-        if challenge is None:
-            return None
-        closing = replace(check, program=_closing(challenge, tactic), submitted=(), challenge=challenge)
-        return replace(closing, task=Task(), goals=False)
+    def proved(kind: type[job.Candidate], challenge: Challenge) -> Check:
+        closing = kind(program=_closing(challenge, tactic), submitted=(), challenge=challenge)
+        return replace(check, candidates=(closing,), task=Task(), goals=False)
 
     stated = check.challenge
-    negation = None if stated is None else negation_to(stated)
-    if stated is None or negation is None:
-        return proved(stated), None
+    if stated is None:
+        return None, None
+    negation = negation_to(stated)
+    if negation is None:
+        return proved(job.Candidate, stated), None
     negated = replace(negation.challenge, context_end=stated.context_end)
-    return proved(stated), proved(negated)
+    return proved(job.Candidate, stated), proved(job.Disproof, negated)
 
 
 def _closing(challenge: Challenge, tactic: str) -> str:

@@ -241,7 +241,7 @@ def check_file(
         raise UsageError(f"--way {way}: Lean is run in one of these ways: {', '.join(WAYS)}")
     if require_statement and challenge is None:
         raise UsageError("--require-statement: no statement was given; name its file with --challenge")
-    check = Check(
+    check = Check.of(
         limits=_limits(settings, timeout, cpu, memory_mib),
         program=program_text(file),
         challenge=None if challenge is None else _challenge(program_text(str(challenge))),

@@ -281,7 +281,7 @@ class Verifying:
     def _digest(self, stated: Challenge | None, cancelled: box.Cancelled) -> str | None:
         if stated is None or self._lacking(stated.program):
             return None
-        check = Check(
+        check = Check.of(
             program=stated.program,
             limits=self.limits,
             submitted=(),

@@ -266,7 +266,7 @@ class Extracting:
         places = [(0, 0), *((it.proof, it.end) for it in theorems)]
         above = (source.part(end, start) for (_, end), (start, _) in pairwise(places))
         stated = "".join(f"{text}{SORRY}" for text in above) + "\n"
-        return Check(
+        return Check.of(
             program=source.part(0, last.end) + "\n",
             limits=self.wanted.limits,
             submitted=(),
@@ -302,7 +302,7 @@ class Extracting:
         assurance = Assurance(tier=self.environment.tiers[0], policy=NO_POLICY)
         check = check_of(entry, self.wanted.limits, assurance)
         if check.challenge is not None:  # no other line has this context: to share it would cost more
-            check = replace(check, context_end=0, challenge=replace(check.challenge, context_end=0))
+            check = replace(check.against(replace(check.challenge, context_end=0)), context_end=0)
         return judge(self.checker.check(check, self.environment, cancelled=left.is_set))
 
 

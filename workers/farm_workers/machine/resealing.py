@@ -55,7 +55,7 @@ def _environment(machine: Machine, bundle: Bundle) -> LeanEnvironment:
 
 def _check(bundle: Bundle) -> Check:
     stated = bundle.stated
-    return Check(
+    return Check.of(
         program=bundle.line.program,
         limits=_LIMITS,
         challenge=Challenge(program=stated.challenge, name=stated.name, context_end=stated.context_end),

@@ -107,7 +107,7 @@ def _tried(
         )
     # The errors of the prover alone show the faults of a statement, so the weakest tier is enough.
     tier = environment.tiers[-1]
-    check = Check(
+    check = Check.of(
         program=lines.unproved(challenge),
         limits=LIMITS,
         challenge=challenge,

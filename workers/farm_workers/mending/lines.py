@@ -8,7 +8,6 @@ from functools import partial
 
 from farm.judging.assurance import Assurance
 from farm.judging.job import Check
-from farm.judging.report import Preamble, Report
 from farm.judging.verdict import Outcome, Verdict, judge
 from farm.limits import Limits
 from farm.manifest.entry import Entry
@@ -21,7 +20,7 @@ from farm_workers.checking.side_by_side import side_by_side
 from farm_workers.checking.verdict_fields import verdict_fields
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.lean.outlined import NoOutline
-from farm_workers.mending.trials import Mended, Spans, Trials
+from farm_workers.mending.trials import Mended, Trials
 
 #: A program with these is worth more to its line than one with an error, or as much.
 _DRAFTS = frozenset({Outcome.PROVED, Outcome.PARTIAL, Outcome.REJECTED})
@@ -102,21 +101,21 @@ class LineMending:
         if before.outcome is not self.of:
             is_proved = before.outcome is Outcome.PROVED
             return replace(same, why="the line is proved already" if is_proved else before.detail)
-        program, submitted = _judged(check, report)
+        judged = check.candidates[report.candidate]
         trials = Trials(
             self.checker,
             given.environment,
             self.limits,
             seconds=self.seconds,
             most=self.most,
-            submitted=submitted,
+            submitted=judged.submitted,
             cancelled=cancelled,
         )
         try:
-            mended = self.make(trials, program)
+            mended = self.make(trials, judged.program)
         except NoOutline as error:
             return replace(same, why=str(error))
-        if mended.text == program:
+        if mended.text == judged.program:
             needless = "nothing had to be changed" if before.outcome is Outcome.PROVED else before.detail
             return replace(same, why="; ".join(mended.left) or needless)
         return self._changed(given, same, mended, cancelled)
@@ -145,10 +144,3 @@ class LineMending:
 
     def _check(self, given: Given) -> Check:
         return check_of(given.entry, self.limits, Assurance(tier=given.environment.tiers[0]))
-
-
-def _judged(check: Check, report: Report) -> tuple[str, Spans | None]:
-    """Return the judged one of a check's programs, and the spans of it that are the submission's own."""
-    others = {Preamble.RESTATED: check.restated, Preamble.FARM: check.fallback}
-    other = None if report.preamble is None else others.get(report.preamble)
-    return (check.program, check.submitted) if other is None else (other.program, other.submitted)

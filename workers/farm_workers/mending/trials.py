@@ -103,12 +103,12 @@ class Trials:
 
     def alone(self, text: str) -> tuple[Report, Verdict]:
         """Return the report and the verdict on a whole text, as `farm check` gives them; for no budget."""
-        check = Check(program=text, limits=self._limits, assurance=self._assurance())
+        check = Check.of(program=text, limits=self._limits, assurance=self._assurance())
         return self._judged(check)
 
     def lean(self, text: str) -> Report:
         """Return Lean's report on a text, without a seal. Raises BudgetSpent."""
-        return self._within(Check(program=text, limits=self._limits))[0]
+        return self._within(Check.of(program=text, limits=self._limits))[0]
 
     def line(self, draft: Draft, number: int, above: str, value: str) -> tuple[Report, Verdict]:
         """Return the report and the verdict on a theorem with a value, below a text. Raises BudgetSpent.
@@ -139,7 +139,7 @@ class Trials:
         return verdict.outcome is Outcome.PROVED and target_of(report) == target
 
     def _against(self, text: str, challenge: Challenge) -> Check:
-        return Check(
+        return Check.of(
             program=text,
             limits=self._limits,
             submitted=(),

@@ -16,7 +16,7 @@ _AMPLE = replace(Limits(), wall_seconds=600.0, cpu_seconds=600.0)
 
 def _canary(name: str, goal: str, tactic: str, expected: Reason, limits: Limits = _AMPLE) -> Canary:
     program = f"prove(`{goal}`,\n{tactic}\n);;\n"
-    check = Check(program=program, limits=limits, challenge=Challenge(program=goal, name=name))
+    check = Check.of(program=program, limits=limits, challenge=Challenge(program=goal, name=name))
     return Canary(name=name, check=check, expected=expected)
 
 

@@ -209,7 +209,7 @@ class MetamathJudge:
 
 
 def _canary(block: CanaryBlock) -> Canary:
-    check = Check(
+    check = Check.of(
         program=block.program,
         challenge=Challenge(program=block.challenge, name=LABEL),
         limits=_CANARY_LIMITS,

@@ -1,11 +1,10 @@
-"""Checking step, fallback stage: has a check's next candidate judged where that may help."""
+"""Checking step, trying stage: has the candidates of a check judged, the next one where that may help."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from farm.judging.job import Fallback
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, judge
 from farm_workers.checking.candidates import first_stating, lacks_refused_text, may_do_better
@@ -15,8 +14,8 @@ from farm_workers.checking.stages import Candidate, JudgedCandidate
 LEAST_SECONDS = 0.1
 
 
-class Fallbacks:
-    """Has `judge` judge the candidates of checks, one after the other; thread-safe."""
+class Trying:
+    """Has `judge` judge the first candidate of what it is given, and then the next ones; thread-safe."""
 
     def __init__(self, judge: Callable[[Candidate], JudgedCandidate]) -> None:
         self._judge = judge
@@ -28,35 +27,29 @@ class Fallbacks:
         check's next program is compiled within the remaining limits. It is not partial if it lacks the text
         for which the earlier one was refused: that text is a failed proof, and no permitted sorry.
         """
-        counted, first, others = first_stating(own.check)
-        left = [other for _, other in others]
-        begun = own if first is own.check else own.instead(first)
-        judged = self._judge(begun.with_others(left))
-        if not others and first is own.check:
-            return judged.report
+        place = first_stating(own.check)
+        begun = own.instead(replace(own.check, candidates=own.check.candidates[place:])) if place else own
+        judged = self._judge(begun.stopping())
         run = judged.report.run
-        for preamble, other in others:
-            following = _following(judged, other)
-            if following is None:
-                break
-            left = left[1:]
-            found = self._judge(following.with_others(left))
-            if _is_partial_without(judged, other, found.report):
+        while (following := _following(judged)) is not None:
+            found = self._judge(following.stopping())
+            if _is_partial_without(judged, found.report):
                 run = both(found.report.run, run)
                 break
-            counted, judged, run = preamble, found, both(run, found.report.run)
-        return replace(judged.report, preamble=counted, run=run)
+            place, judged, run = place + 1, found, both(run, found.report.run)
+        negates = own.check.is_disproof
+        return replace(judged.report, candidate=place, negates=negates, run=run)
 
 
-def _is_partial_without(judged: JudgedCandidate, other: Fallback, report: Report) -> bool:
-    """Return whether a later program is partial because it admits what an earlier one failed to prove."""
+def _is_partial_without(judged: JudgedCandidate, report: Report) -> bool:
+    """Return whether the next program is partial because it admits what this one failed to prove."""
     if judge(report).outcome is not Outcome.PARTIAL:
         return False
-    return lacks_refused_text(judged.candidate.check, other, judged.report)
+    return lacks_refused_text(judged.candidate.check, judged.report)
 
 
-def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
-    """Return the candidate of another program, within the remaining limits; None if it cannot do better.
+def _following(judged: JudgedCandidate) -> Candidate | None:
+    """Return the next candidate, within the remaining limits; None if there is none that can do better.
 
     The time to read the context does not count against the limits: the judged question's limits contain it.
     """
@@ -64,11 +57,12 @@ def _following(judged: JudgedCandidate, other: Fallback) -> Candidate | None:
     limits, granted = check.limits, judged.candidate.question.limits
     wall = min(limits.wall_seconds, granted.wall_seconds - run.counted_seconds)
     cpu = min(limits.cpu_seconds, granted.cpu_seconds - run.cpu_seconds)
-    if min(wall, cpu) < LEAST_SECONDS or not may_do_better(check, other, judged.report):
+    if len(check.candidates) == 1 or min(wall, cpu) < LEAST_SECONDS:
+        return None
+    if not may_do_better(check, judged.report):
         return None
     remaining = replace(limits, wall_seconds=wall, cpu_seconds=cpu)
-    following = replace(check, program=other.program, submitted=other.submitted, limits=remaining)
-    return judged.candidate.instead(following)
+    return judged.candidate.instead(replace(check, candidates=check.candidates[1:], limits=remaining))
 
 
 def both(first: Execution, last: Execution) -> Execution:
