@@ -143,6 +143,7 @@ def _row(entry, number, options) -> Row:  # type: ignore[no-untyped-def]
         "name": storable(entry.name),
         "group_name": storable(entry.group),
         "environment": entry.environment or options.environment,
+        "kind": "lean",
         "wall_seconds": limits.wall_seconds,
         "cpu_seconds": limits.cpu_seconds,
         "memory_mib": limits.memory_mib,

@@ -11,10 +11,9 @@ from sqlalchemy import Engine, text
 from farm.assembly.program import AssemblyOptions
 from farm.judging.submit_options import SubmitOptions
 from farm.runs.batch import Items
-from farm.runs.ids import new_id
 from farm.service import requests
 from farm.store.attempt import Claim
-from farm.store.batches import Batch, ItemKey, store_batch
+from farm.store.batches import Batch, ItemKey, Submitter, store_batches
 from farm.store.queries import Queries
 from farm.store.transitions import Store
 from tests.farms import CORE, a_decision
@@ -35,9 +34,10 @@ def brought(store: Store, *programs: str, traceparent: str | None, key: str | No
     entries = [requests.Item(program=program).entry(number) for number, program in enumerate(programs, 1)]
     keys = [] if key is None else [ItemKey(key=key, sha256=b"1" * 32, line=1)]
     items = Items(entries, OPTIONS, Queries(store.engine).served())
-    return store_batch(
-        store, new_id(16), items.options, items.prepared, keys=keys, traceparent=traceparent, more={}
-    )
+    batch = items.new_batch(keys, traceparent)
+    (stored,) = store_batches(store, items.options, [batch], Submitter())
+    assert isinstance(stored, Batch)
+    return stored
 
 
 def claimed(store: Store, *, traced: bool = True) -> list[Claim]:

@@ -24,7 +24,7 @@ def uses_of_sql(source: str) -> Iterator[str]:
                 found = [each.name for each in names]
             case ast.ImportFrom(module=str(module), level=0):
                 found = [module]
-            case ast.Call(func=ast.Attribute(attr=method)) if method in SENDING:
+            case ast.Call(func=ast.Attribute(attr=method), args=[_, *_]) if method in SENDING:
                 yield f"{node.lineno}: .{method}("
                 continue
             case _:
