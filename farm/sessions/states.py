@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 
 from farm.client.states import State
@@ -13,6 +14,8 @@ _ID_CHARACTERS = 24
 _SORRY = "sorry"
 #: Behind it a closing parenthesis may be part of a comment, and stands on the next line.
 _COMMENT = "--"
+#: A text of comments alone. Lean decides: behind ``skip`` it refuses a text that is none.
+_COMMENTS_ALONE = re.compile(r"\s*+(?>(?>--[^\n]*+|/-.*?-/)\s*+)++", re.DOTALL)
 
 
 def digest_of(program: str, environment: str) -> str:
@@ -27,6 +30,11 @@ def state_id(digest: str, root: int, tactics: Sequence[str]) -> str:
     """
     words = json.dumps([digest, root, list(tactics)])
     return hashlib.sha256(words.encode()).hexdigest()[:_ID_CHARACTERS]
+
+
+def runnable(tactic: str) -> str:
+    """Return the text of a tactic as Lean runs it: a comment alone is no tactic, so ``skip`` precedes it."""
+    return f"skip\n{tactic}" if _COMMENTS_ALONE.fullmatch(tactic) else tactic
 
 
 def proof_of(tactics: Sequence[str]) -> str:
@@ -57,7 +65,7 @@ def filled(program: str, holes: Sequence[tuple[State, Sequence[str]]]) -> str:
 
 
 def _block(tactic: str, column: int = 2) -> str:
-    first, *rest = tactic.strip("\n").split("\n")
+    first, *rest = runnable(tactic).strip("\n").split("\n")
     space = " " * column
     if not rest and _COMMENT not in first:
         return f"{space}({first})"

@@ -34,7 +34,7 @@ def test_an_axiom_is_found(tmp_path: Path) -> None:
 def test_a_target_that_is_not_there_is_missed(tmp_path: Path) -> None:
     done = audit(REAL, "--target", "And.no_such", "--json", home=tmp_path)
     facts = json.loads(done.stdout)
-    assert (done.returncode, facts["accepted"]) == (1, False)
+    assert (done.returncode, facts["accepted"]) == (4, False)
     assert [finding["word"] for finding in facts["findings"]] == ["target_missing"]
     assert len(facts["not_checked"]) == 3
 

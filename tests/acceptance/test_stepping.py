@@ -129,6 +129,26 @@ def test_a_state_without_goals_is_no_proof(client: Client, tactic: str) -> None:
         assert session.prove(step.state or "").verdict == "rejected"
 
 
+COMMENTS = ("-- a plan", "/- a plan -/", "/- a plan\n   on two lines -/", "  -- indented", "-- one\n-- two")
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_a_comment_alone_is_a_step_that_changes_nothing(client: Client, comment: str) -> None:
+    with client.session(ITEM) as session:
+        (before,) = session.step(session.root, comment)
+        assert (before.outcome, before.goals) == ("goals", session.root.goals)
+        (done,) = session.step(before.state or "", "exact ⟨hp, hq, hr⟩")
+        (after,) = session.step(done.state or "", comment)
+        assert after.outcome == "no_goals"
+        assert session.prove(after.state or "").verdict == "proved"
+
+
+def test_a_text_that_is_no_tactic_is_none_behind_a_comment_either(client: Client) -> None:
+    texts = ("", "<;> skip", "-- a plan\n<;> skip", "/- a -/ <;> skip -/", "/-- of nothing -/", "/- open")
+    with client.session(ITEM) as session:
+        assert {each.outcome for each in session.step(session.root, *texts)} == {"error"}
+
+
 def test_a_sorry_of_the_context_is_no_place_of_the_proof(client: Client) -> None:
     context = f"{HEADER}theorem above (p : Prop) : p := sorry\nexample : True := sorry\n"
     with client.session({"context": context, "formal_statement": ITEM["formal_statement"]}) as session:

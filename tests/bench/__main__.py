@@ -36,6 +36,7 @@ from tests.bench.neighbours import neighbours
 from tests.bench.pruning import pruning
 from tests.bench.reporting import reports
 from tests.bench.sessions import larger_header, over_http, sessions
+from tests.bench.tenants import tenants
 from tests.bench.texts import assembly, policy
 from tests.bench.tracing import traces
 
@@ -62,6 +63,7 @@ class Part(StrEnum):
     LIBRARY = "library"
     LEVELS = "levels"
     NEIGHBOURS = "neighbours"
+    TENANTS = "tenants"
 
 
 MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
@@ -84,6 +86,7 @@ MEASURES: dict[Part, Callable[[], Iterator[Figure]]] = {
     Part.LIBRARY: library,
     Part.LEVELS: levels,
     Part.NEIGHBOURS: neighbours,
+    Part.TENANTS: tenants,
 }
 
 app = typer.Typer(help="Print the farm's figures.", no_args_is_help=True)

@@ -21,6 +21,7 @@ from farm.judging.places import at_line
 from farm.judging.report import Answer
 from farm.lean_text.header import header_end
 from farm.limits import Limits
+from farm.sessions.states import runnable
 from farm_workers.box.clock import Clock, Starved
 from farm_workers.box.copy import as_file
 from farm_workers.box.supervisor import BoxFailed
@@ -265,8 +266,8 @@ class Session:
             try:
                 asked = {
                     "state": index,
-                    "path": path,
-                    "tactics": list(tactics),
+                    "path": list(map(runnable, path)),
+                    "tactics": list(map(runnable, tactics)),
                     "heartbeats": limits.heartbeats,
                     "first_success": limits.first_success,
                 }
