@@ -199,9 +199,10 @@ def test_an_asynchronous_stream_yields_every_item_once(path: Path) -> None:
 
 def test_what_is_not_known_at_the_deadline_has_no_reward_and_is_not_begun(client: Client) -> None:
     more = (os.cpu_count() or 1) + 2  # than a worker checks at once
-    fast, slow = program(PROVED, "_deadline"), [endless(f"deadline{n}", 5.0) for n in range(more)]
+    fast = program(PROVED, "_deadline")
+    slow = [endless(f"deadline{n}", 5.0 * PATIENCE) for n in range(more)]
     assert client.check(fast).reward == 1.0
-    known, *unknown = client.check_all([fast, *slow], deadline=2.0)
+    known, *unknown = client.check_all([fast, *slow], deadline=4.0 * PATIENCE)
     assert known.reward == 1.0
     assert {(each.reward, each.verdict) for each in unknown} == {(None, None)}
     batch = str(unknown[0].id).rpartition("-")[0]

@@ -97,6 +97,7 @@ def test_a_command_that_the_neighbours_leave_no_time_is_the_machines_failure(
     isolation: Isolation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "_GUARD_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "_GUARD_TIMES", 2.0)
     with one_core(), busy():
         run = _run("while True: pass", isolation)
     assert run.limit is None

@@ -202,7 +202,9 @@ def test_a_proof_that_prints_what_it_likes_is_one(url: str) -> None:
 
 def test_nemo_reads_a_timeout_before_it_gives_up(url: str) -> None:
     execute(url, PROVED + "-- the header is imported now")
-    answer = execute(url, ENDLESS, timeout=2)
+    answers = iter(lambda: execute(url, ENDLESS, timeout=2), None)
+    # Where the check waits for a core too long, the answer is 502, and NeMo-Skills asks again.
+    answer = next(each for each in answers if each.status_code != 502)
     assert answer.json() == {
         "process_status": "timeout",
         "stdout": "",

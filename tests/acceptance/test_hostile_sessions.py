@@ -23,7 +23,7 @@ import pytest
 import redis
 from farm_workers.box import once as box
 from farm_workers.box.isolation import Isolation
-from farm_workers.box.procfs import Usage
+from farm_workers.box.procfs import Usage, threads
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.loop.context import Context, Threads
@@ -138,6 +138,9 @@ class _Fork:
 
     def usage(self) -> Usage:
         return Usage(cpu_seconds=0.0, memory_kib=0, peak_memory_kib=0, processes=1)
+
+    def threads(self) -> Iterator[int]:
+        return threads([self.pid])
 
     def breach(self) -> None:
         return None
