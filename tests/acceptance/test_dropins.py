@@ -22,7 +22,7 @@ from farm.task import Task
 from tests.commands import Command
 from tests.farms import Quiet, claimed, finished, load
 from tests.http_service import TOKEN, listening
-from tests.processes import eventually
+from tests.processes import PATIENCE, eventually
 
 HEADER = "prelude\nimport Core\n"
 PROVED = HEADER + "theorem t : True := True.intro\n"
@@ -749,7 +749,7 @@ def test_an_unknown_field_is_refused_with_the_one_that_was_meant(quiet_url: str)
 
 
 def test_the_schema_names_tokens_and_the_forms_of_an_item_and_of_every_answer(quiet_url: str) -> None:
-    schema = httpx.get(f"{quiet_url}/openapi.json").json()
+    schema = httpx.get(f"{quiet_url}/openapi.json", timeout=60 * PATIENCE).json()
     assert {each["scheme"] for each in schema["components"]["securitySchemes"].values()} == {
         "bearer",
         "basic",

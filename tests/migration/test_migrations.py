@@ -56,7 +56,7 @@ def test_upgrades_started_together_all_succeed(empty_database_url: str) -> None:
     program = "import sys; from farm.store import postgres; postgres.upgrade(sys.argv[1])"
     command = [sys.executable, "-c", program, empty_database_url]
     nodes = [subprocess.Popen(command) for _ in range(4)]
-    assert [node.wait(timeout=60) for node in nodes] == [0, 0, 0, 0]
+    assert [node.wait(timeout=60 * PATIENCE) for node in nodes] == [0, 0, 0, 0]
     engine = postgres.connect(empty_database_url, application="farm-test")
     postgres.require_schema(engine)
     engine.dispose()
