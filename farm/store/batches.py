@@ -1,7 +1,7 @@
 """Batches: a small run without files, with its items and checks, is stored in one short transaction.
 
 Batches that arrive at the same time and have the same options may share the transaction and its statements:
-single proofs then cost what items of one batch cost.
+single proofs then cost as much as items of one batch.
 
 A load of manifests stages its lines in a temporary table; a thousand batches a second would fill PostgreSQL's
 catalogue with those. So a batch passes its items as JSON.

@@ -1,6 +1,6 @@
 """The candidates of a check as columns of the tables `checks` and `jobs`. Pure.
 
-A list has at most three, so each has columns of its own, whose names tell a candidate's place: the first has
+A list has at most three, so each has columns of its own, whose names have a candidate's place: the first has
 `program_sha256`, `submitted` and `segments`, the second of three `restated_...`, and the last one
 `fallback_...`. A table of candidates would take a row more for each check, and one column for all of them
 an index over what it contains: a prune asks which checks refer to a text. Workers and services of the release
@@ -56,7 +56,7 @@ def counted(what: str) -> str:
 
 
 def challenges_of(stored: Challenge, asks: Kind) -> tuple[Challenge | None, Challenge | None]:
-    """Return the challenge of a check's proofs and that of its disproofs, None where there are none.
+    """Return the challenge of a check's proofs and that of its disproofs, None without any.
 
     A check has one challenge. Where it has both proofs and disproofs, that is the negation's under the name
     of the statement, whose own program begins it.

@@ -155,7 +155,7 @@ def printed(remarks: Sequence[Remark], *, file: str) -> str:
 def bounded(remarks: Sequence[Remark], *, file: str, most: int) -> tuple[str, bool]:
     """Return the output of `lean` in about `most` characters, and whether some of it was cut off.
 
-    Remarks are left out or cut in the order of their importance, and the others stand in their own order. The
+    Remarks are dropped or cut in the order of their importance, and the others stand in their own order. The
     beginning of the most important one always remains: clients decide by it.
     """
     lines = [_line(each, file) for each in remarks]

@@ -1,4 +1,4 @@
-"""Checking step, trying stage: has the candidates of a check judged, the next one where that may help."""
+"""Checking step, trying stage: judges the candidates of a check, the next one where that may help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_SECONDS = 0.1
 
 
 class Trying:
-    """Has `judge` judge the first candidate of what it is given, and then the next ones; thread-safe."""
+    """Calls `judge` for the first candidate of a check, and then for the next ones; thread-safe."""
 
     def __init__(self, judge: Callable[[Candidate], JudgedCandidate]) -> None:
         self._judge = judge
@@ -42,14 +42,14 @@ class Trying:
 
 
 def _is_partial_without(judged: JudgedCandidate, report: Report) -> bool:
-    """Return whether the next program is partial because it admits what this one failed to prove."""
+    """Return whether the next program is partial because it admits a text that this one failed to prove."""
     if judge(report).outcome is not Outcome.PARTIAL:
         return False
     return lacks_refused_text(judged.candidate.check, judged.report)
 
 
 def _following(judged: JudgedCandidate) -> Candidate | None:
-    """Return the next candidate, within the remaining limits; None if there is none that can do better.
+    """Return the next candidate, within the remaining limits; None if no further one can do better.
 
     The time to read the context does not count against the limits: the judged question's limits contain it.
     """
