@@ -21,7 +21,7 @@ import py_compile
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,11 +85,6 @@ class Isolation:
         words = [f"cgroup{self.groups.version}"] if self.groups else []
         words += ["bwrap"] if self.namespaces else [self.walls.name] if self.walls else []
         return "+".join(words) or "rlimit"
-
-    def keeps_paths(self, paths: Iterable[Path]) -> bool:
-        """Whether every command finds these files by the same paths, and none by a number of its own."""
-        by_path = self.namespaces is not None or self.user is None or _reads_by_rights()
-        return by_path or all(map(is_open, paths))
 
     @property
     def words(self) -> str:
