@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from farm_workers.checking.policy import screened
-from farm_workers.checking.stages import Candidate
+from farm_workers.checking.stages import AskedCandidate
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 from farm.assembly.challenge import Challenge
@@ -34,7 +34,7 @@ PIECES = (
 def all_that_a_worker_does(text: str) -> None:
     """Read a program as a worker does, before it is given to Lean."""
     check = Check.of(program=text, challenge=CHALLENGE, assurance=Assurance(tier=Tier.LEAN))
-    screened(Candidate.of(check, ENVIRONMENT, lambda: False, None))
+    screened(AskedCandidate.of(check, ENVIRONMENT, lambda: False, None))
 
 
 #: So many times as long as looking at each character: a fifth of that is common, ten times that unbounded.

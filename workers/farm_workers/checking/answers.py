@@ -20,7 +20,7 @@ from farm_workers.audit.terms import Reading, Terms
 from farm_workers.cache import Cache
 from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
 from farm_workers.checking.seals import Sealed
-from farm_workers.checking.stages import Candidate, Compiled
+from farm_workers.checking.stages import AskedCandidate, Compiled
 
 #: The most texts of answers whose digests are kept.
 _MOST_TEXTS = 10_000
@@ -82,7 +82,7 @@ class ExpectedAnswers:
     def __init__(self, challenges: Challenges) -> None:
         self._challenges = challenges
 
-    def added(self, candidate: Candidate) -> Candidate:
+    def added(self, candidate: AskedCandidate) -> AskedCandidate:
         """Return a candidate whose challenge also states that its answers are the expected ones.
 
         Lean elaborates those propositions, and decides them if it finds an instance. Raises BadChallenge for
@@ -152,7 +152,7 @@ class AnswerTexts:
         audit = replace(audit, answers=tuple(answers), findings=tuple(findings), accepted=not findings)
         return replace(sealed, audit=audit, module=sealed.module if audit.accepted else None)
 
-    def _read(self, candidate: Candidate, challenge: Challenge, name: str, text: str) -> str | None:
+    def _read(self, candidate: AskedCandidate, challenge: Challenge, name: str, text: str) -> str | None:
         """Return the digest of the value that a text has below the statement, "" if it has none.
 
         None if Lean exceeds a limit.
@@ -185,7 +185,7 @@ def _value(challenge: bytes, answer: Name) -> str:
         return ""
 
 
-def _has_form(candidate: Candidate) -> bool:
+def _has_form(candidate: AskedCandidate) -> bool:
     form = candidate.check.task.answer_must
     return form is not None and form.form is not None
 

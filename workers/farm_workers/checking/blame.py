@@ -19,7 +19,7 @@ from farm_workers.audit.olean import MalformedOlean, Name
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.challenges import BadChallenge, BadTask, Challenges
 from farm_workers.checking.seals import text_end
-from farm_workers.checking.stages import Candidate, failed
+from farm_workers.checking.stages import AskedCandidate, failed
 
 #: The outcomes that blame the submission.
 _BLAMING = frozenset({Outcome.REJECTED, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT})
@@ -31,7 +31,7 @@ class Blame:
     def __init__(self, challenges: Challenges) -> None:
         self._challenges = challenges
 
-    def blamed(self, candidate: Candidate, report: Report) -> Report:
+    def blamed(self, candidate: AskedCandidate, report: Report) -> Report:
         """Return the report, with the fault of the statement if the submission is refused below a faulty one.
 
         Each statement is compiled once; an accepted proof was compared with it already.

@@ -33,7 +33,7 @@ from farm_workers.checking.sealing import Sealing
 from farm_workers.checking.seals import Seals
 from farm_workers.checking.second_kernel import SecondKernel
 from farm_workers.checking.sharing import Sharing
-from farm_workers.checking.stages import Candidate, Compiled, JudgedCandidate, failed
+from farm_workers.checking.stages import AskedCandidate, Compiled, JudgedCandidate, failed
 from farm_workers.checking.statements import Statements
 from farm_workers.checking.trying import Trying
 from farm_workers.environments.lean_environment import KernelChecker, LeanEnvironment
@@ -135,7 +135,7 @@ class Checker:
         The stages are called here and in the next methods: trying, for a statement and its negation or
         for a statement alone; policy and context; compile, seal and second kernel; blame.
         """
-        candidate = Candidate.of(check, environment, cancelled, way)
+        candidate = AskedCandidate.of(check, environment, cancelled, way)
         if keep is not None:
             candidate = replace(candidate, keep=keep)
         if check.task.kind is Kind.STATEMENT:
@@ -146,7 +146,7 @@ class Checker:
         self, check: Check, environment: LeanEnvironment, *, cancelled: box.Cancelled = box.never
     ) -> Report:
         """Return the report of a statement alone, with its facts if Lean accepts it; no tactic is tried."""
-        return self._statements.stated(Candidate.of(check, environment, cancelled, None))
+        return self._statements.stated(AskedCandidate.of(check, environment, cancelled, None))
 
     def unprovable(
         self, entry: Entry, environment: LeanEnvironment, *, cancelled: box.Cancelled = box.never
@@ -220,7 +220,7 @@ class Checker:
         refusal = self._runner.header_refusal(question) if isinstance(error, NoImage) else ""
         return refusal or f"Lean could not be forked: {error}"
 
-    def _program(self, candidate: Candidate) -> JudgedCandidate:
+    def _program(self, candidate: AskedCandidate) -> JudgedCandidate:
         """Have the policy read a program, and Lean its context."""
         read = screened(candidate)
         try:
@@ -232,14 +232,14 @@ class Checker:
             return JudgedCandidate(candidate=candidate, report=failed(Report(tier=read.tier), error))
         return replace(judged, report=replace(judged.report, hits=read.hits))
 
-    def _below_context(self, candidate: Candidate) -> Report:
+    def _below_context(self, candidate: AskedCandidate) -> Report:
         """Have a program compiled and its module sealed, and its statement judged if it is refused.
 
         Raises NotShared if the program has to be compiled without its shared context, and BadTask.
         """
         return self._blame.blamed(candidate, self._sealed(candidate))
 
-    def _sealed(self, candidate: Candidate) -> Report:
+    def _sealed(self, candidate: AskedCandidate) -> Report:
         """Have a program compiled, and its module sealed if Lean accepts it."""
         try:
             candidate = self._filling.read(self._forbidding.read(candidate))
@@ -267,7 +267,7 @@ class Checker:
         self, check: Check, environment: LeanEnvironment, checker: KernelChecker, *, way: str
     ) -> Report:
         """Run Lean on a canary and return the report with the answer of one of the checkers alone."""
-        candidate = Candidate.of(check, environment, box.never, way)
+        candidate = AskedCandidate.of(check, environment, box.never, way)
         with self._compiling.compiled(candidate) as compiled:
             module = compiled.reply.module
             if not compiled.needs_seal or module is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from farm.lean_text.positions import line_and_column
-from farm_workers.checking.stages import Candidate, Compiled
+from farm_workers.checking.stages import AskedCandidate, Compiled
 from farm_workers.lean.compile import LeanRunner
 
 
@@ -18,7 +18,7 @@ class Compiling:
         self._runner = runner
 
     @contextlib.contextmanager
-    def compiled(self, candidate: Candidate) -> Iterator[Compiled]:
+    def compiled(self, candidate: AskedCandidate) -> Iterator[Compiled]:
         """Give a compiled candidate; its module is closed at the end of the block.
 
         Raises NotShared if the candidate has to be compiled without its shared context.

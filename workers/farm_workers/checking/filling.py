@@ -12,7 +12,7 @@ from farm.task import Fills
 from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.forbidding import LimitReached
 from farm_workers.checking.seals import Sealed
-from farm_workers.checking.stages import Candidate
+from farm_workers.checking.stages import AskedCandidate
 from farm_workers.images import protocol
 from farm_workers.images.image import NoImage
 from farm_workers.lean.compile import LeanRunner
@@ -44,7 +44,7 @@ class Filling:
     def __init__(self, runner: LeanRunner) -> None:
         self._runner = runner
 
-    def read(self, candidate: Candidate) -> Candidate:
+    def read(self, candidate: AskedCandidate) -> AskedCandidate:
         """Return the candidate with the fault of its answer, itself if it fills no hole of several.
 
         Where Lean cannot be forked nothing reads the answer, and the audit alone decides. Raises BreaksOut
@@ -72,7 +72,7 @@ class Filling:
             raise BreaksOut(_refused(candidate, run, _FAULTS[fit]))
         return replace(candidate, misfit=_FAULTS.get(fit))
 
-    def held(self, candidate: Candidate, sealed: Sealed) -> Sealed:
+    def held(self, candidate: AskedCandidate, sealed: Sealed) -> Sealed:
         """Return a sealed module with the finding against an answer that does not fit into its hole."""
         if candidate.misfit is None:
             return sealed
@@ -81,7 +81,7 @@ class Filling:
         return replace(sealed, audit=audit, module=None)
 
 
-def _asked(candidate: Candidate, fills: Fills) -> protocol.FillAsked:
+def _asked(candidate: AskedCandidate, fills: Fills) -> protocol.FillAsked:
     program, question = candidate.check.program, candidate.question
     ends = [each for each in (question.context_end, question.header_end) if each <= fills.start]
     return protocol.FillAsked(
@@ -93,7 +93,7 @@ def _asked(candidate: Candidate, fills: Fills) -> protocol.FillAsked:
     )
 
 
-def _refused(candidate: Candidate, run: Execution, sentence: str) -> Report:
+def _refused(candidate: AskedCandidate, run: Execution, sentence: str) -> Report:
     """Return the report of an answer that is refused and never elaborated."""
     return Report(
         run=run,

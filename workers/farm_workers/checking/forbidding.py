@@ -10,7 +10,7 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.bans import Bans
 from farm_workers.checking.challenges import BadTask
 from farm_workers.checking.seals import Sealed
-from farm_workers.checking.stages import Candidate, Compiled
+from farm_workers.checking.stages import AskedCandidate, Compiled
 from farm_workers.images.image import NoImage
 from farm_workers.images.protocol import Banned, ReadAsked
 from farm_workers.lean.compile import LeanRunner
@@ -33,7 +33,7 @@ class Forbidding:
     def __init__(self, runner: LeanRunner) -> None:
         self._runner = runner
 
-    def read(self, candidate: Candidate) -> Candidate:
+    def read(self, candidate: AskedCandidate) -> AskedCandidate:
         """Return the candidate with the bans of its check, itself if there are none.
 
         Raises BadTask for a name that is neither a constant nor a tactic, LimitReached, and BoxFailed
@@ -55,7 +55,7 @@ class Forbidding:
         banned = Banned(tokens=bans.tokens, kinds=bans.kinds, submitted=submitted)
         return replace(candidate, bans=bans, question=replace(candidate.question, banned=banned))
 
-    def _read(self, candidate: Candidate) -> Bans:
+    def _read(self, candidate: AskedCandidate) -> Bans:
         check, question = candidate.check, candidate.question
         asked = ReadAsked(
             forbid=check.task.forbid or (),
@@ -92,6 +92,6 @@ class Forbidding:
         return replace(sealed, audit=audit, module=sealed.module if audit.accepted else None)
 
 
-def _submitted(candidate: Candidate) -> tuple[tuple[int, int], ...]:
+def _submitted(candidate: AskedCandidate) -> tuple[tuple[int, int], ...]:
     check = candidate.check
     return ((0, len(check.program)),) if check.submitted is None else check.submitted

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from farm.judging.report import Report
 from farm.judging.verdict import Outcome, Verdict, judge
-from farm_workers.checking.stages import Candidate
+from farm_workers.checking.stages import AskedCandidate
 from farm_workers.checking.trying import both
 
 
-def judged_as_both(judged: Callable[[Candidate], Report], own: Candidate) -> Report:
+def judged_as_both(judged: Callable[[AskedCandidate], Report], own: AskedCandidate) -> Report:
     """Return the report of a check's proofs, or that of its disproofs if it decides more.
 
     An answer that is proved is judged as a disproof too, for no answer is both: then the report says that it

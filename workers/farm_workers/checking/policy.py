@@ -5,10 +5,10 @@ from __future__ import annotations
 from farm.judging.report import Report
 from farm.judging.verdict import judge_text
 from farm.lean_text.policy.screen import Screen
-from farm_workers.checking.stages import Candidate
+from farm_workers.checking.stages import AskedCandidate
 
 
-def screened(candidate: Candidate) -> Report:
+def screened(candidate: AskedCandidate) -> Report:
     """Return the policy's hits in a program, and the fault of a text that Lean must not run.
 
     A check without an assurance has no policy. The policy bounds the text that it reads, so that no

@@ -19,7 +19,7 @@ from farm_workers.checking.challenges import Challenges
 from farm_workers.checking.contexts import TIMES
 from farm_workers.checking.dependencies import Dependencies
 from farm_workers.checking.seals import KernelLimit, Sealable, Sealed, Seals
-from farm_workers.checking.stages import Candidate, Compiled
+from farm_workers.checking.stages import AskedCandidate, Compiled
 from farm_workers.images.image import ImageDied, NoImage
 from farm_workers.lean.way import FORKED, NotShared, Unfit
 
@@ -124,7 +124,7 @@ class Sealing:
             table=self._dependencies.of(question.environment),
         )
 
-    def _parent(self, candidate: Candidate) -> bytes | None:
+    def _parent(self, candidate: AskedCandidate) -> bytes | None:
         """Return the compiled program with the hole that an answer fills, None for another candidate.
 
         Raises BadChallenge if Lean refuses it, and BoxFailed.
@@ -134,7 +134,7 @@ class Sealing:
             return None
         return self._challenges.of_hole(fills.open(candidate.check.program), candidate.question)
 
-    def _statement(self, candidate: Candidate) -> bytes | None:
+    def _statement(self, candidate: AskedCandidate) -> bytes | None:
         """Return the compiled statement of a candidate, None if the line has none."""
         if candidate.shared is not None:
             return candidate.shared.challenge

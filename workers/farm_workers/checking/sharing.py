@@ -7,17 +7,17 @@ from collections.abc import Callable
 from farm.judging.report import Report
 from farm_workers.box import once as box
 from farm_workers.checking.contexts import Contexts
-from farm_workers.checking.stages import Candidate, JudgedCandidate
+from farm_workers.checking.stages import AskedCandidate, JudgedCandidate
 from farm_workers.lean.way import NotShared, Unfit
 
 
 class Sharing:
     """Chooses how candidates get their context, and has `judge` judge them; thread-safe."""
 
-    def __init__(self, contexts: Contexts, judge: Callable[[Candidate], Report]) -> None:
+    def __init__(self, contexts: Contexts, judge: Callable[[AskedCandidate], Report]) -> None:
         self._contexts, self._judge = contexts, judge
 
-    def judged(self, candidate: Candidate) -> JudgedCandidate:
+    def judged(self, candidate: AskedCandidate) -> JudgedCandidate:
         """Return the report of a candidate; raises BadChallenge and BoxFailed if its context is not read."""
         report = self._below_shared(candidate)
         if report is not None:
@@ -26,7 +26,7 @@ class Sharing:
         alone = candidate.allowing(reading)
         return JudgedCandidate(candidate=alone, report=self._judge(alone))
 
-    def _below_shared(self, candidate: Candidate) -> Report | None:
+    def _below_shared(self, candidate: AskedCandidate) -> Report | None:
         """Return the report of a check that shares its context with others; None if it cannot.
 
         A second kernel, or anybody else who gets the sealed module, reads whole modules: such checks share no

@@ -32,8 +32,8 @@ _LEAN_ALONE = Assurance(tier=Tier.LEAN)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """One program of a check, with its question.
+class AskedCandidate:
+    """The first candidate of a check, with its question.
 
     `shared` is the context, if the question shares it; `bans` are what the check forbids, if it forbids
     anything. `keep` is called with the whole module that the seal has made, if the seal accepts it. `misfit`
@@ -50,7 +50,7 @@ class Candidate:
     @classmethod
     def of(
         cls, check: Check, environment: LeanEnvironment, cancelled: box.Cancelled, way: str | None
-    ) -> Candidate:
+    ) -> AskedCandidate:
         """Return the candidate of a check's own program, within the check's limits."""
         question = replace(
             Question.of(check.program, environment, check.limits, cancelled),
@@ -77,23 +77,23 @@ class Candidate:
         """Whether the sealed module must leave the seal, with its context: others read it."""
         return self.needs_second_kernel or self.keep is not None
 
-    def instead(self, check: Check) -> Candidate:
+    def instead(self, check: Check) -> AskedCandidate:
         """Return the candidate of another check in the same environment and way."""
         question = self.question
         return replace(self.of(check, question.environment, question.cancelled, question.way), keep=self.keep)
 
-    def stopping(self) -> Candidate:
+    def stopping(self) -> AskedCandidate:
         """Return the candidate, to be stopped at an error that none of the later candidates can avoid."""
         check = self.check
         if not check.stop_at_error or check.goals:  # goals are written at the end
             return self
         return replace(self, question=replace(self.question, stops_at=Settling(check)))
 
-    def below(self, shared: Shared) -> Candidate:
+    def below(self, shared: Shared) -> AskedCandidate:
         """Return the candidate, to be compiled below a shared context."""
         return replace(self, question=replace(self.question, shares_context=True), shared=shared)
 
-    def allowing(self, reading: Execution) -> Candidate:
+    def allowing(self, reading: Execution) -> AskedCandidate:
         """Return the candidate with time to read its context, which does not count against the limits."""
         return replace(self, question=self.question.allowing(reading, TIMES))
 
@@ -102,7 +102,7 @@ class Candidate:
 class Compiled:
     """A candidate after Lean's run: the reply with the module, and the report without an audit."""
 
-    candidate: Candidate
+    candidate: AskedCandidate
     reply: Reply
     report: Report
 
@@ -126,7 +126,7 @@ class Compiled:
 class JudgedCandidate:
     """The report of a candidate; its question has the limits within which Lean ran, if Lean ran."""
 
-    candidate: Candidate
+    candidate: AskedCandidate
     report: Report
 
 

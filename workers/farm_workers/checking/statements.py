@@ -23,7 +23,7 @@ from farm_workers.box.supervisor import BoxFailed
 from farm_workers.checking.challenges import makes_errors_of_sorries, without_warning
 from farm_workers.checking.compiling import Compiling
 from farm_workers.checking.policy import screened
-from farm_workers.checking.stages import Candidate, Compiled, failed
+from farm_workers.checking.stages import AskedCandidate, Compiled, failed
 from farm_workers.checking.trying import LEAST_SECONDS, both
 
 #: The tactics that are tried, in this order; one that the environment does not have closes nothing.
@@ -42,11 +42,11 @@ class Statements:
         self,
         compiling: Compiling,
         audited: Callable[[Compiled], Audit],
-        judged: Callable[[Candidate], Report],
+        judged: Callable[[AskedCandidate], Report],
     ) -> None:
         self._compiling, self._audited, self._judged = compiling, audited, judged
 
-    def examined(self, own: Candidate) -> Report:
+    def examined(self, own: AskedCandidate) -> Report:
         """Return the report of a statement, with its facts if Lean accepts it."""
         read = screened(own)
         if read.text_error is not None or read.refused is not None:
@@ -56,7 +56,7 @@ class Statements:
             return report
         return self._tried(own, report)
 
-    def stated(self, own: Candidate) -> Report:
+    def stated(self, own: AskedCandidate) -> Report:
         """Return the report of the statement itself, with its context as a part of it; no tactic is tried.
 
         Its sorries are facts, so they are no errors where its text makes errors of warnings.
@@ -75,7 +75,7 @@ class Statements:
             return compiled.report
         return compiled.audited(lambda: self._audited(compiled))
 
-    def _tried(self, own: Candidate, report: Report) -> Report:
+    def _tried(self, own: AskedCandidate, report: Report) -> Report:
         """Return the report with the tactics that close the statement or its negation, in the line's time."""
         audit, spent = report.audit, _Spent(own.check.limits, report.run)
         assert audit is not None  # noqa: S101 - it is stated
@@ -96,7 +96,7 @@ class Statements:
             return failed(report, error)
         return replace(report, run=spent.run, audit=replace(audit, stated=stated))
 
-    def _closes(self, own: Candidate, check: Check | None, spent: _Spent) -> bool | None:
+    def _closes(self, own: AskedCandidate, check: Check | None, spent: _Spent) -> bool | None:
         """Return whether a proof is accepted, None if the time does not allow an answer.
 
         Raises BoxFailed when the farm fails.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from farm.judging.report import Execution, Report
 from farm.judging.verdict import Outcome, judge
 from farm_workers.checking.candidates import first_stating, lacks_refused_text, may_do_better
-from farm_workers.checking.stages import Candidate, JudgedCandidate
+from farm_workers.checking.stages import AskedCandidate, JudgedCandidate
 
 #: A check's next program is not compiled with less remaining time.
 LEAST_SECONDS = 0.1
@@ -17,10 +17,10 @@ LEAST_SECONDS = 0.1
 class Trying:
     """Calls `judge` for the first candidate of a check, and then for the next ones; thread-safe."""
 
-    def __init__(self, judge: Callable[[Candidate], JudgedCandidate]) -> None:
+    def __init__(self, judge: Callable[[AskedCandidate], JudgedCandidate]) -> None:
         self._judge = judge
 
-    def judged(self, own: Candidate) -> Report:
+    def judged(self, own: AskedCandidate) -> Report:
         """Return the report of the last candidate that was judged, with the time of all of them.
 
         After a program that was refused for text above its proof, or that proves another statement, the
@@ -48,7 +48,7 @@ def _is_partial_without(judged: JudgedCandidate, report: Report) -> bool:
     return lacks_refused_text(judged.candidate.check, judged.report)
 
 
-def _following(judged: JudgedCandidate) -> Candidate | None:
+def _following(judged: JudgedCandidate) -> AskedCandidate | None:
     """Return the next candidate, within the remaining limits; None if no further one can do better.
 
     The time to read the context does not count against the limits: the judged question's limits contain it.
