@@ -14,8 +14,7 @@ _ID_CHARACTERS = 24
 _SORRY = "sorry"
 #: Behind it a closing parenthesis may be part of a comment, and stands on the next line.
 _COMMENT = "--"
-#: A text of comments alone. Lean decides: behind ``skip`` it refuses a text that is none.
-_COMMENTS_ALONE = re.compile(r"\s*+(?>(?>--[^\n]*+|/-.*?-/)\s*+)++", re.DOTALL)
+_ONE_COMMENT = re.compile(r"\s*(?:--[^\n]*|/-.*?-/)", re.DOTALL)
 
 
 def digest_of(program: str, environment: str) -> str:
@@ -34,7 +33,11 @@ def state_id(digest: str, root: int, tactics: Sequence[str]) -> str:
 
 def runnable(tactic: str) -> str:
     """Return the text of a tactic as Lean runs it: a comment alone is no tactic, so ``skip`` precedes it."""
-    return f"skip\n{tactic}" if _COMMENTS_ALONE.fullmatch(tactic) else tactic
+    place = 0
+    while (comment := _ONE_COMMENT.match(tactic, place)) is not None:
+        place = comment.end()
+    # Lean decides: behind ``skip`` it refuses a text that it does not read as a comment.
+    return tactic if place == 0 or tactic[place:].strip() else f"skip\n{tactic}"
 
 
 def proof_of(tactics: Sequence[str]) -> str:
