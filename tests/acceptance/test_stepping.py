@@ -137,7 +137,7 @@ def test_a_comment_alone_is_a_step_that_changes_nothing(client: Client, comment:
     with client.session(ITEM) as session:
         (before,) = session.step(session.root, comment)
         assert (before.outcome, before.goals) == ("goals", session.root.goals)
-        (done,) = session.step(before.state or "", "exact ⟨hp, hq, hr⟩")
+        (done,) = session.step(before.state or "", "exact ⟨⟨hp, hq⟩, hr⟩")
         (after,) = session.step(done.state or "", comment)
         assert after.outcome == "no_goals"
         assert session.prove(after.state or "").verdict == "proved"
@@ -146,7 +146,7 @@ def test_a_comment_alone_is_a_step_that_changes_nothing(client: Client, comment:
 def test_a_text_that_is_no_tactic_is_none_behind_a_comment_either(client: Client) -> None:
     texts = ("", "<;> skip", "-- a plan\n<;> skip", "/- a -/ <;> skip -/", "/-- of nothing -/", "/- open")
     with client.session(ITEM) as session:
-        assert {each.outcome for each in session.step(session.root, *texts)} == {"error"}
+        assert {each.outcome for each in session.step(session.root, texts)} == {"error"}
 
 
 def test_a_sorry_of_the_context_is_no_place_of_the_proof(client: Client) -> None:
