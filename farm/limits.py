@@ -17,7 +17,7 @@ _MOST_CPU_SECONDS = 100 * LONGEST_TIMEOUT
 #: own threads run beside its elaborator.
 CPU_PER_WALL = 2.0
 #: A check that waits for a core may take this many times its wall limit, or these seconds more.
-_GUARD_TIMES, _GUARD_SECONDS = 4.0, 30.0
+_GUARD_TIMES, _GUARD_SECONDS = 4.0, 60.0
 
 
 def guard_seconds(wall_seconds: float) -> float:

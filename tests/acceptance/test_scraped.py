@@ -107,7 +107,10 @@ def _agree_on_seconds_and_memory(quiet: Quiet, told: Told) -> None:
         FROM verdicts v JOIN checks c ON id = check_id
         """,
     )
-    assert by(told, "farm_check_limit_ratio_sum", "limit") == pytest.approx(shares)
+    counted = by(told, "farm_check_limit_ratio_sum", "limit")
+    # The share of the wall limit leaves out the waits for a core, which the store does not know.
+    assert 0 < counted.pop(("wall",)) <= shares.pop(("wall",)) * (1 + 1e-6)
+    assert counted == pytest.approx(shares)
     at_most = by(told, "farm_check_limit_ratio_bucket", "limit", "le")
     assert at_most["wall", "+Inf"] - at_most["wall", "1.0"] == 1
 

@@ -116,9 +116,8 @@ def test_parts_are_required_of_the_statement_and_not_of_the_context(
 ) -> None:
     statement = "theorem first (n : Nat) : n = n := sorry\n\ntheorem goal (n : Nat) : total n = n"
     half = check_of(ADMITTED, statement, ":= total_same n")
-    whole = replace(
-        half, program=half.program.replace("n = n := sorry\n\ntheorem goal", "n = n := rfl\n\ntheorem goal")
-    )
+    proved = half.program.replace("n = n := sorry\n\ntheorem goal", "n = n := rfl\n\ntheorem goal")
+    whole = replace(half, candidates=(replace(half.candidates[0], program=proved),))
     for check, reason in ((half, Reason.HAS_SORRY), (whole, Reason.OK)):
         assert judge(sharing.check(check, core)).reason is Reason.OK
         required = replace(check.assurance or Assurance(), requires_all_parts=True)
