@@ -22,7 +22,8 @@ from farm.client import Refused
 from farm.trainers import asking, nemo_gym, openrlhf, slime, trl, verifiers, verl
 from farm.trainers.asking import BadRow, NoReward
 from farm.trainers.problems import BadColumn
-from tests.commands import Command
+from tests.commands import HEADER, Command
+from tests.faulty_rows import FAULTY, SOUND, answers
 from tests.processes import CODE, PATIENCE, eventually
 from tests.trainer_service import FIELDS, RIGHT, STATEMENT, WRONG, Served, endless, service
 
@@ -134,6 +135,39 @@ def test_a_trainer_is_given_1_for_a_proof_and_0_for_none(
 ) -> None:
     asked = partial(adapter, FIELDS, **served.options)
     assert (asked(RIGHT), asked(WRONG)) == (1.0, 0.0)
+
+
+#: Faulty rows that differ in the place of their fault, and answers that differ in what Lean reports first.
+ROWS = (
+    "unknown identifier",
+    "not a proposition",
+    "syntax error",
+    "open bracket",
+    "unknown tactic of a binder",
+    "faulty part above",
+    "no declaration",
+    "unknown option",
+    "missing module",
+    "faulty context",
+)
+SHAPES = ("right", "wrong", "syntax error", "definition above", "empty")
+
+
+@ADAPTERS
+@pytest.mark.parametrize("stop_at_error", [True, False])
+def test_no_answer_to_a_faulty_row_has_a_reward(
+    served: Served, torch: None, adapter: Adapter, *, stop_at_error: bool
+) -> None:
+    rewards = {}
+    for row in ROWS:
+        fields = {"formal_statement": SOUND, "header": HEADER, **FAULTY[row]}
+        for shape in SHAPES:
+            text = answers(str(fields["formal_statement"]))[shape]
+            try:
+                rewards[row, shape] = adapter(fields, text, stop_at_error=stop_at_error, **served.options)
+            except NoReward as error:
+                rewards[row, shape] = error.rewards[0] if error.rewards else None
+    assert {cell: reward for cell, reward in rewards.items() if reward is not None} == {}
 
 
 def test_a_service_that_is_killed_in_the_middle_of_a_call_is_never_a_0(
@@ -272,12 +306,12 @@ def test_many_event_loops_and_threads_may_ask_at_once(served: Served) -> None:
 # A row at which the dataset is at fault
 
 
-FAULTY = {**FIELDS, "name": "typo", "formal_statement": "theorem bad (n : Nat : n = n := by"}
+TYPO = {**FIELDS, "name": "typo", "formal_statement": "theorem bad (n : Nat : n = n := by"}
 #: Rows that no answer can prove, each with the field that is at fault.
 BAD_ROWS = pytest.mark.parametrize(
     ("fields", "field"),
     [
-        (FAULTY, "formal_statement"),
+        (TYPO, "formal_statement"),
         (
             {**FIELDS, "name": "typo", "formal_statement": "theorem t (p : Prop) : q r := by"},
             "formal_statement",
@@ -324,9 +358,9 @@ def test_a_bad_row_is_named_as_the_dataset_s_and_leaves_the_others_their_rewards
 @pytest.mark.parametrize("adapter", RAISING)
 def test_one_bad_sample_raises_or_is_left_out(served: Served, torch: None, adapter: Adapter) -> None:
     with pytest.raises(BadRow) as raised:
-        adapter(FAULTY, RIGHT, **served.options)
+        adapter(TYPO, RIGHT, **served.options)
     no_remedy_is_to_repeat(str(raised.value))
-    left_out = adapter(FAULTY, RIGHT, **served.options, bad_rows="leave_out")
+    left_out = adapter(TYPO, RIGHT, **served.options, bad_rows="leave_out")
     assert left_out is None or math.isnan(left_out)  # type: ignore[arg-type]
 
 
@@ -334,10 +368,10 @@ def test_one_bad_sample_raises_or_is_left_out(served: Served, torch: None, adapt
 def test_one_bad_sample_is_left_out_or_raises(
     served: Served, caplog: pytest.LogCaptureFixture, adapter: Adapter
 ) -> None:
-    assert adapter(FAULTY, RIGHT, **served.options) is None
+    assert adapter(TYPO, RIGHT, **served.options) is None
     no_remedy_is_to_repeat(caplog.records[0].getMessage())
     with pytest.raises(BadRow):
-        adapter(FAULTY, RIGHT, **served.options, bad_rows="raise")
+        adapter(TYPO, RIGHT, **served.options, bad_rows="raise")
 
 
 def test_a_row_without_a_statement_is_left_out_where_others_have_one(served: Served) -> None:
