@@ -21,11 +21,18 @@ from tests.commands import HEADER
 from tests.faulty_rows import FAULTY, SOUND, answers
 
 #: The answers of the run of everything; the others are those of the nightly run.
-FEW = ("right", "wrong", "unknown tactic", "syntax error", "sorry", "faulty lemma above", "definition above")
-FEW_OTHERS = ("another theorem", "text that Lean cannot read", "empty", "nothing")
+FEW = (
+    *("right", "wrong", "unknown tactic", "syntax error", "sorry", "faulty lemma above", "definition above"),
+    *("another theorem", "text that Lean cannot read", "empty", "nothing"),
+)
 ALL = tuple(answers(""))
-HALVES = [(*FEW, *FEW_OTHERS), pytest.param(ALL, marks=pytest.mark.long)]
+HALVES = [FEW, pytest.param(ALL, marks=pytest.mark.long)]
 SHAPES = pytest.mark.parametrize("shapes", HALVES, ids=["few", "all"])
+#: Each faulty row with a third of the few answers, another one than the row above it, or with all.
+ROWS = [
+    *(pytest.param(row, FEW[n % 3 :: 3], id=f"{row}-few") for n, row in enumerate(FAULTY)),
+    *(pytest.param(row, ALL, id=f"{row}-all", marks=pytest.mark.long) for row in FAULTY),
+]
 
 
 def check(fields: Mapping[str, object], generation: str) -> Check:
@@ -40,8 +47,7 @@ def both(checker: Checker, core: LeanEnvironment, asked: Check) -> tuple[Verdict
     return judge(checker.check(asked, core)), judge(checker.check(stopped, core))
 
 
-@SHAPES
-@pytest.mark.parametrize("row", FAULTY)
+@pytest.mark.parametrize(("row", "shapes"), ROWS)
 def test_every_answer_to_a_faulty_row_is_the_row_s_fault(
     checker: Checker, core: LeanEnvironment, row: str, shapes: tuple[str, ...]
 ) -> None:

@@ -206,12 +206,13 @@ def test_a_limit_is_told_as_a_limit(
 def test_a_program_of_another_form_is_not_run(subject: Subject) -> None:
     """So is one whose goal is not the line's."""
     challenge = Challenge(program="F", name="goal")
-    other = Check.of(program="prove(`T`,\nREWRITE_TAC[]\n);;\n", limits=LIMITS, challenge=challenge)
-    assert judge(subject.judge.check(other, subject.environment)).reason is Reason.STATEMENT_MISMATCH
-    formless = replace(other, program="let th = TRUTH;;")
-    assert judge(subject.judge.check(formless, subject.environment)).reason is Reason.INVALID_TEXT
-    nul = replace(other, program="prove(`F`,\nALL\0_TAC\n);;\n")
-    assert judge(subject.judge.check(nul, subject.environment)).reason is Reason.INVALID_TEXT
+    for program, reason in (
+        ("prove(`T`,\nREWRITE_TAC[]\n);;\n", Reason.STATEMENT_MISMATCH),
+        ("let th = TRUTH;;", Reason.INVALID_TEXT),
+        ("prove(`F`,\nALL\0_TAC\n);;\n", Reason.INVALID_TEXT),
+    ):
+        asked = Check.of(program=program, limits=LIMITS, challenge=challenge)
+        assert judge(subject.judge.check(asked, subject.environment)).reason is reason
 
 
 def test_a_check_without_a_statement_says_so(subject: Subject) -> None:
