@@ -26,7 +26,7 @@ from farm.judging.job import Check
 from tests.processes import family
 
 #: So many headers are asked about, by so many threads at once, and so many are remembered of each sort.
-HEADERS, THREADS, MOST = 60, 6, 8
+HEADERS, THREADS, MOST = 36, 4, 4
 MARK = "Unheard_of_"
 
 
