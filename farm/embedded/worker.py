@@ -8,8 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import psycopg
+
 from farm import tracing
 from farm.embedded.child import Child, ChildSpec
+from farm.revision import SCHEMA
 from farm.settings import VARIABLES, WORKER
 
 #: How the farm's own commands are run; `-P` keeps a folder named farm in the current one from being imported.
@@ -44,7 +47,8 @@ class OwnWorker:
         """
         self._home, self._urls = home, urls
         self._begun_with = _fingerprint(home, given)
-        Child(self._program(("db", "upgrade"), given)).wait()
+        if not _is_current(urls[0]):  # the command's start costs more than all else of a start
+            Child(self._program(("db", "upgrade"), given)).wait()
         self._child = keep(self._program(("worker",), given))
 
     @property
@@ -87,6 +91,15 @@ class OwnWorker:
             grace_seconds=float(environment["FARM_GRACE_SECONDS"]) + _ENDING_SECONDS,
             environment=environment,
         )
+
+
+def _is_current(database_url: str) -> bool:
+    """Return whether the database is at this farm's revision."""
+    try:
+        with psycopg.connect(database_url.replace("+psycopg", "", 1), connect_timeout=10) as database:
+            return database.execute("SELECT version_num FROM alembic_version").fetchone() == (SCHEMA,)
+    except psycopg.Error:  # there are no tables, or PostgreSQL says why in the log of the upgrade
+        return False
 
 
 def _fingerprint(home: Path, given: Mapping[str, str]) -> str:

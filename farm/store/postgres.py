@@ -28,10 +28,9 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from farm import place
 from farm.errors import CutOff, DatabaseVersion, FarmError, RoleRefused, ServerDown
+from farm.revision import SCHEMA as SCHEMA
 from farm.store.address import address
 
-#: The revision of `farm_migrations` that this version of the farm works with.
-SCHEMA = "0029"
 #: The revision that an empty database gets first; a database of an older one is of no release.
 _FIRST = "0014"
 

@@ -104,7 +104,7 @@ def following(folder: Path) -> Release:
     """Install a release after this one, with a revision of the schema that adds to every table at work."""
     tree = folder / "tree"
     _copied(tree)
-    schema = tree / "farm" / "store" / "postgres.py"
+    schema = tree / "farm" / "revision.py"
     found = re.search(r'^SCHEMA = "(\d+)"', schema.read_text(), flags=re.MULTILINE)
     assert found is not None
     old, new = found[1], f"{int(found[1]) + 1:04}"
