@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Python keeps what it compiled, whatever the machine's settings: the farm is started hundreds of times.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo docs test test-all compiled-tests nightly coverage test-vm images-check fuzz exploits chaos rolling load lint lint-style lint-types lint-imports lint-unused bench settings lock clean
+.PHONY: help setup demo dist docs test test-all compiled-tests nightly coverage test-vm images-check fuzz exploits chaos rolling load lint lint-style lint-types lint-imports lint-unused bench settings lock clean
 
 help:
 	@echo "make demo    set everything up, judge examples/quickstart.jsonl, print the table"
@@ -22,6 +22,7 @@ help:
 	@echo "make rolling upgrade a farm at work from the release before, and to an invented next one"
 	@echo "make load    keep a farm busy over HTTP for ten minutes while its parts fail"
 	@echo "make setup   make .venv with the farm command in it"
+	@echo "make dist    build a wheel and an sdist of this clone into build/dist"
 	@echo "make docs    build the site of the documentation into build/site; fails for a link that leads nowhere"
 	@echo "make lint    the linters and the type checker"
 	@echo "make bench   print the farm's figures on this machine"
@@ -58,6 +59,12 @@ demo: setup
 	@$(BIN)/farm show
 	@echo
 	@echo "The verdicts are in build/quickstart.jsonl. Your own: .venv/bin/farm submit MANIFEST"
+
+dist: setup
+	@rm -rf build/dist
+	@$(BIN)/python -m hatchling build --directory build/dist
+	@echo
+	@echo "To install it elsewhere: pip install 'WHEEL[all]'; docs/operate/running.md names the other extras"
 
 # Most tests wait for something most of the time: more of them run side by side than there are cores. The folders with
 # the longest files come first in the alphabet, so that no process has a long one left at the end.

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farm.version import VERSION
-
 if TYPE_CHECKING:
     from farm.api import Farm, Run, Verdict
 
+    __version__: str
+
 __all__ = ["Farm", "Run", "Verdict", "__version__"]
-__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
     """Import a name at its first use: children of a submit import this package, too."""
+    if name == "__version__":
+        from farm.version import farm_version
+
+        return farm_version()
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -17,7 +17,7 @@ from farm.agents import declared, pages
 from farm.agents.searching import search
 from farm.client import AsyncClient, AsyncSession, ClientError, Result
 from farm.sessions.states import proof_of
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: After this time the model gets the answer that there is no verdict yet.
 DEADLINE_SECONDS = 600.0
@@ -32,7 +32,7 @@ def server(client: Callable[[], AsyncClient], kind: type[MCPServer[Any]] = MCPSe
     tools = Tools(client)
     made = kind(
         "farm",
-        version=VERSION,
+        version=farm_version(),
         log_level="WARNING",
         instructions="Checks Lean 4 proofs, tries tactics step by step, and searches. Only check_proof, "
         "seal_proof and search_proof say that something is proved. read_docs teaches the tools.",

@@ -32,7 +32,7 @@ from farm.cli import (
 from farm.cli.help import CommandGroup
 from farm.errors import FarmError, RoleRefused
 from farm.exit_status import ExitStatus
-from farm.version import VERSION
+from farm.version import farm_version
 
 app = typer.Typer(
     name="farm",
@@ -50,7 +50,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _version(version: Annotated[bool, Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        typer.echo(f"farm {VERSION}")
+        typer.echo(f"farm {farm_version()}")
         raise typer.Exit
 
 

@@ -17,7 +17,7 @@ from farm.client.exchange import Call, Contact
 from farm.client.requests import Item, Request, Sent
 from farm.client.results import Result
 from farm.client.retry import HttpReply, Lost
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: An hour: a call must end even if its items are never judged.
 DEADLINE_SECONDS = 3600.0
@@ -127,7 +127,7 @@ class Caller:
             "limits": _LIMITS,
             "base_url": self._address.url,
             "auth": _Shown(self._authorized),
-            "headers": {"User-Agent": f"farm-client/{VERSION} python/{platform.python_version()}"},
+            "headers": {"User-Agent": f"farm-client/{farm_version()} python/{platform.python_version()}"},
             # A proxy from the environment must not get requests for this machine's own service.
             "trust_env": not self._address.local,
         }

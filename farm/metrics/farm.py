@@ -16,7 +16,7 @@ from farm.errors import FarmError
 from farm.judging.verdict import Outcome
 from farm.log import logger
 from farm.store.readings import FarmReading
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: Seconds for which a snapshot is reused,
 _FRESH_SECONDS = 1.0
@@ -116,7 +116,7 @@ def _facts(reading: FarmReading | None) -> Iterator[Metric]:
         "environment",
     )
     if reading is not None:
-        _with(info, [((VERSION, reading.schema), 1)])
+        _with(info, [((farm_version(), reading.schema), 1)])
         _with(seconds, [((), reading.seconds)])
         _with(size, [((), reading.database_bytes)])
         _with(oldest, [((), reading.oldest_run_seconds)])

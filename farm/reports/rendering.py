@@ -9,7 +9,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from farm.version import VERSION
+from farm.version import farm_version
 
 
 def rendered(template: str, **values: object) -> str:
@@ -26,6 +26,6 @@ def rendered(template: str, **values: object) -> str:
     return environment.get_template(template).render(
         style=Markup(style),  # noqa: S704 - the farm's own file
         style_digest=digest,
-        version=VERSION,
+        version=farm_version(),
         **values,
     )

@@ -17,7 +17,7 @@ from farm.judging.audit import COMPARED
 from farm.judging.verdict import Outcome
 from farm.store.queries import StatedLine
 from farm.store.records import Judged, StoredVerdict
-from farm.version import VERSION
+from farm.version import farm_version
 
 CHALLENGE, SOLUTION = "Challenge", "Solution"
 #: The file of the sealed module: no name that Lake builds.
@@ -90,7 +90,7 @@ class Bundle:
         """Return the text files by their names; with a module, the README and the verdict describe it."""
         line, verdict = self.line, self.verdict
         readme = _README.format(
-            version=VERSION,
+            version=farm_version(),
             where=f"run {line.run_id}, line {line.line}",
             theorem=_target(verdict),
             toolchain=verdict.toolchain,

@@ -9,7 +9,7 @@ from farm.store.lease_grace import LeaseGrace
 from farm.store.queries import Queries
 from farm.store.sweeping import Swept
 from farm.store.transitions import Store
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: Seconds between two looks at the leases that have run out.
 _LOOK_SECONDS = 1.0
@@ -33,4 +33,4 @@ def sweep(
         if grace.seconds >= lease_seconds:
             break
         pause.wait(look)
-    return store.sweep(checker_version=VERSION, answer_seconds=lease_seconds / 2)
+    return store.sweep(checker_version=farm_version(), answer_seconds=lease_seconds / 2)

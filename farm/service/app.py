@@ -17,7 +17,7 @@ from farm.service.openapi import describe
 from farm.service.page.routes import page
 from farm.service.refusals import HANDLERS
 from farm.service.routers import batches, health, items, sessions
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: FastAPI's spans and logs would show bodies and errors, which quote proofs; the farm's own show neither.
 _NO_TELEMETRY: TelemetryConfig = {
@@ -41,7 +41,7 @@ def application(make_backend: Callable[[], Backend]) -> FastAPI:
     app = FastAPI(
         telemetry=_NO_TELEMETRY,
         title="farm",
-        version=VERSION,
+        version=farm_version(),
         lifespan=lifespan,
         default_response_class=Json,
         exception_handlers=HANDLERS,

@@ -15,7 +15,7 @@ import psycopg
 from farm.judging.assurance import OWN_TASK, TASK_ENTRY
 from farm.judging.submit_options import SubmitOptions
 from farm.store.new_lines import CHECK_COLUMNS
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: Columns of a check that are the same for all lines of a run, named as the values of `NewRun`.
 _OF_RUN = ("tier", "native", "axioms", "policy", "goals", "stop_at_error", "priority", "tenant", "weight")
@@ -145,7 +145,7 @@ class NewRun:
         self._values: dict[str, object] = {
             "run_id": run_id,
             "options": options.stored(traceparent=traceparent, **more),
-            "version": VERSION,
+            "version": farm_version(),
             "deadline": options.deadline_seconds,
             "owner": owner,
             "weight": weight,

@@ -44,7 +44,7 @@ from farm.store.rounds import Round, Span, Taken
 from farm.store.sweeping import Swept, sweep
 from farm.store.watermark import Front, Head, Place
 from farm.store.wish import Alike
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: Of environments, the tiers that can be had there; in one that is not named, all of them.
 Tiers = Mapping[str, Sequence[str]]
@@ -535,7 +535,7 @@ class Store:
             try:
                 claims.append(Claim.of_row(row))
             except Exception as error:  # noqa: BLE001 # a newer release's check can break any step of reading it
-                why = f"farm {VERSION} cannot read this check: {error}"
+                why = f"farm {farm_version()} cannot read this check: {error}"
                 if front.cannot_read(row["id"], why):
                     _log.warning("Check %d is left to newer workers: %s; upgrade this worker", row["id"], why)
                 unreadable.append(unread(row, why))

@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from farm.tracing.exporting import Batches, Exporting
 from farm.tracing.span import Span
-from farm.version import VERSION
+from farm.version import farm_version
 
 #: How long a command waits at its end for its last spans to be sent.
 FLUSH_SECONDS = 3.0
@@ -46,14 +46,14 @@ class Tracer:
 
     def __init__(self, service: str) -> None:
         """Begin by the variables; raises ValueError for a wrong one."""
-        named = Resource.create({"service.name": service, "service.version": VERSION})
+        named = Resource.create({"service.name": service, "service.version": farm_version()})
         self._exporting = Exporting()
         # No exit waits for it: `flush` is bounded.
         provider = TracerProvider(
             resource=named.merge(OTELResourceDetector().detect()), shutdown_on_exit=False
         )
         provider.add_span_processor(Batches(self._exporting))
-        self._provider, self._tracer = provider, provider.get_tracer("farm", VERSION)
+        self._provider, self._tracer = provider, provider.get_tracer("farm", farm_version())
 
     @property
     def is_inside(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import NullPool, create_engine, text
 
-from farm.version import VERSION
+from farm.version import farm_version
 from tests.commands import ENDLESS, HEADER, PROVED, WRONG, Command, Running, entry
 from tests.farms import Quiet, a_worker, load
 from tests.processes import eventually
@@ -71,7 +71,7 @@ def _is_listed(quiet: Quiet, worker: Running) -> None:
     said = quiet.farm("workers")
     assert (found["pid"], found["node"]) == (worker.process.pid, os.uname().nodename)
     assert (found["state"], found["silent"], found["checks"]) == ("serving", False, [])
-    assert (found["busy"], found["threads"], found["farm_version"]) == (0, 2, VERSION)
+    assert (found["busy"], found["threads"], found["farm_version"]) == (0, 2, farm_version())
     (core,) = found["environments"]
     assert (core["name"], core["toolchain"][:11]) == ("core", "Lean 4.35.0")
     assert "kernel" in core["tiers"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.embedded import status
-from farm.version import VERSION
+from farm.version import farm_version
 from tests.commands import PROVED, Command, entry, write
 from tests.farms import Quiet, a_worker, wait_for_run
 from tests.processes import child_of, eventually
@@ -37,7 +37,7 @@ def test_the_first_line_says_what_a_worker_is_and_each_check_has_one(quiet: Quie
         wait_for_run(quiet.queries, manifest, "done")
         eventually(lambda: worker.said.count("Checked: ") == 2)
         first, *others = [line for line in lines(worker.said) if " farm" in line]
-    assert f"Farm {VERSION}; environments: core; isolation" in first
+    assert f"Farm {farm_version()}; environments: core; isolation" in first
     assert any(
         "core (Lean 4.35.0 (eb6cafb7290e), tiers kernel, audit, lean) is fit" in line for line in others
     )

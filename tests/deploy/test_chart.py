@@ -17,7 +17,7 @@ from farm_workers.environments import configured
 from helm_python.chart import lint, package
 
 from farm.settings import VARIABLES
-from farm.version import VERSION
+from farm.version import RELEASE
 from tests.commands import Command
 from tests.deploy.charts import (
     CASES,
@@ -245,7 +245,7 @@ def test_a_migration_reaches_postgresql_itself_where_the_farm_asks_a_pooler() ->
 
 def test_the_chart_is_of_this_version_of_the_farm() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == VERSION
+    assert chart["appVersion"] == RELEASE
 
 
 def _selects(selector: Object, pod: Pod) -> bool:

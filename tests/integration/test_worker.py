@@ -57,7 +57,7 @@ from farm.store.queries import Queries
 from farm.store.records import Judged
 from farm.store.transitions import Store
 from farm.store.workers import Workers
-from farm.version import VERSION
+from farm.version import farm_version
 from tests.commands import ADMITTED, ENDLESS, PROVED, WRONG, entry
 from tests.farms import a_decision, load
 from tests.made_once import MadeOnce, copied
@@ -919,7 +919,7 @@ def test_the_heartbeat_says_that_its_environments_are_served(
         connection.execute(text("UPDATE environments SET seen_at = now() - interval '1 hour'"))
     Heartbeat(context, app, work).heartbeat()
     assert only(context, "SELECT now() - seen_at < interval '1 minute' FROM environments") is True
-    assert [(each.name, each.checker_version) for each in queries.served()] == [("core", VERSION)]
+    assert [(each.name, each.checker_version) for each in queries.served()] == [("core", farm_version())]
 
 
 @pytest.mark.whole
@@ -1073,7 +1073,7 @@ def test_a_heartbeat_says_that_the_worker_lives_and_its_end_that_it_does_not(
         heartbeat.start()
         (found,) = workers.all()
     assert (found.name, found.pid, found.threads, found.busy) == ("w1", os.getpid(), 2, 1)
-    assert (found.farm_version, found.state, found.lease_seconds) == (VERSION, "serving", 60.0)
+    assert (found.farm_version, found.state, found.lease_seconds) == (farm_version(), "serving", 60.0)
     assert [each["digest"] for each in found.environments] == [core.digest]
     context.threads.stopping = True
     heartbeat.heartbeat()

@@ -15,6 +15,7 @@ import venv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 
 from tests.commands import Running
@@ -91,13 +92,13 @@ def previous(folder: Path) -> Release:
     tree.mkdir()
     # Python 3.11.2, which Debian 12 has, unpacks without a filter alone, and later ones warn without one.
     subprocess.run(["tar", "-x", "-C", tree], input=said.stdout, check=True)
-    return _installed(folder, "previous")
+    return _installed(folder)
 
 
 def this(folder: Path) -> Release:
     """Install the release of this checkout."""
     _copied(folder / "tree")
-    return _installed(folder, "this")
+    return _installed(folder)
 
 
 def following(folder: Path) -> Release:
@@ -111,7 +112,7 @@ def following(folder: Path) -> Release:
     schema.write_text(schema.read_text().replace(found[0], f'SCHEMA = "{new}"'))
     revision = tree / "migrations" / "farm_migrations" / "versions" / f"{new}_next.py"
     revision.write_text(_NEXT.format(old=old, new=new))
-    return _installed(folder, "next")
+    return _installed(folder)
 
 
 def _copied(tree: Path) -> None:
@@ -124,13 +125,9 @@ def _copied(tree: Path) -> None:
             shutil.copy(source, tree / part)
 
 
-def _installed(folder: Path, label: str) -> Release:
-    """Install a tree whose version tells it from the others, for verdicts and workers say who made them."""
+def _installed(folder: Path) -> Release:
+    """Install a tree; verdicts and workers tell it from the others by its version."""
     tree, place = folder / "tree", folder / "venv"
-    file = tree / "farm" / "version.py"
-    text = re.sub(r'^VERSION = "([^"+]+)"', rf'VERSION = "\1+{label}"', file.read_text(), flags=re.MULTILINE)
-    file.write_text(text)
-    version = text.split('"')[-2]
     venv.create(place, with_pip=False, symlinks=True)
     python = place / "bin" / "python"
     (packages,) = place.glob("lib/python3*/site-packages")
@@ -140,4 +137,5 @@ def _installed(folder: Path, label: str) -> Release:
         [sys.executable, "-m", "pip", "--python", python, "install", *options, tree], check=True, timeout=300
     )
     takes_newer = "compatibility" in (tree / "farm" / "store" / "postgres.py").read_text()
-    return Release(version=version, python=python, takes_newer=takes_newer)
+    (own,) = distributions(name="lean-proof-farm", path=[str(packages)])
+    return Release(version=own.version, python=python, takes_newer=takes_newer)

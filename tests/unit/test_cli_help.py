@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 from farm.cli.command import app
-from farm.version import VERSION
+from farm.version import farm_version
 from tests.commands import Command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
@@ -134,7 +134,7 @@ def _shown(option: typer.core.TyperOption) -> tuple[str, ...]:
 
 def test_the_version_is_printed_alone() -> None:
     said = Command()("--version")
-    assert (said.returncode, said.stdout, said.stderr) == (0, f"farm {VERSION}\n", "")
+    assert (said.returncode, said.stdout, said.stderr) == (0, f"farm {farm_version()}\n", "")
 
 
 def test_help_shows_the_commands_without_starting_anything(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.version import farm_version
 from tests.bare_install import ROOT, Bare, built
 
 PACKAGES = {
@@ -64,10 +65,16 @@ def test_without_extras_the_command_says_what_to_install(bare: Bare, words: tupl
 
 
 def test_without_extras_the_farm_from_python_says_what_to_install(bare: Bare) -> None:
-    assert bare.python("import farm; print(farm.__version__)").returncode == 0
     ended = bare.python("from farm import Farm")
     assert ended.returncode == 1
     assert "pip install 'lean-proof-farm[all]'" in ended.stderr.splitlines()[-1]
+
+
+def test_an_installed_farm_has_the_version_of_the_source_that_it_was_built_from(
+    bare: Bare, wheel: Path
+) -> None:
+    assert wheel.name == f"lean_proof_farm-{farm_version()}-py3-none-any.whl"
+    assert bare.python("import farm; print(farm.__version__)").stdout == f"{farm_version()}\n"
 
 
 def test_the_client_needs_no_extra_and_imports_nothing_else_of_the_farm(bare: Bare) -> None:

@@ -14,7 +14,7 @@ from farm.judging.audit import UNREBUILT, Audit
 from farm.judging.forgeable import is_forgeable
 from farm.judging.verdict import Outcome, Reason, Verdict
 from farm.store.records import Judged, StoredVerdict, parsed
-from farm.version import VERSION
+from farm.version import farm_version
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +86,7 @@ def _circumstances(job: Judged, verdict: StoredVerdict) -> dict[str, object]:
         "toolchain": verdict.toolchain,
         "advisories": _known_holes(verdict.toolchain),
         "checker_version": verdict.checker_version,
-        "farm_version": VERSION,
+        "farm_version": farm_version(),
         "attempts": job.attempt,
         "trace_id": verdict.trace_id,
     }

@@ -6,7 +6,7 @@ from farm.judging.audit import UNREBUILT
 from farm.judging.forgeable import is_forgeable
 from farm.judging.report import Report
 from farm.judging.verdict import judge
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 
@@ -28,6 +28,6 @@ def verdict_fields(report: Report, environment: LeanEnvironment, isolation: str)
             "isolation": isolation,
             "forgeable": is_forgeable(isolation),
             "unrebuilt": UNREBUILT in report.trusts,
-            "farm_version": VERSION,
+            "farm_version": farm_version(),
         },
     }

@@ -38,7 +38,7 @@ from farm.judging.verdict import Outcome, Verdict, judge
 from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.settings import WAYS, Settings
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.cli import bundling, claims, counting, datasets, environments, extracting, mending
 from farm_workers.cli.programs import program_text
 
@@ -346,7 +346,7 @@ def _print(file: str, report: Report, verdict: Verdict, *, as_json: bool) -> Non
                 {"rule": h.rule, "action": h.action, "line": h.line, "column": h.column, "text": h.text}
                 for h in report.hits
             ],
-            checker_version=VERSION,
+            checker_version=farm_version(),
         )
         return
     for message in report.answer.messages:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from farm.store.environments import Pending, Served
 from farm.store.transitions import Store
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.claim import Claims
 from farm_workers.loop.health import EnvironmentHealth
@@ -171,7 +171,7 @@ class Context:
                 toolchain=e.toolchain,
                 checker=e.second,
                 tiers=e.tiers,
-                checker_version=VERSION,
+                checker_version=farm_version(),
                 kind=e.kind,
             )
             for e in self.fit.values()

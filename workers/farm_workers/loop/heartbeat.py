@@ -14,7 +14,7 @@ from farm.errors import ServerDown
 from farm.log import logger
 from farm.store.attempt import Released
 from farm.store.lease_grace import LeaseGrace
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
 from farm_workers.loop.context import Context
@@ -176,7 +176,7 @@ class Heartbeat:
     def sweep(self) -> None:
         """Requeue the checks of dead workers, and cancel lines whose deadline has passed."""
         swept = self._context.store.sweep(
-            checker_version=VERSION, answer_seconds=self._context.lease_seconds / 2
+            checker_version=farm_version(), answer_seconds=self._context.lease_seconds / 2
         )
         events.swept(swept)
         if swept.taken_back:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from farm.errors import ServerDown
 from farm.store.workers import SignOfLife, State, Workers
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.loop.context import Context
 
 #: Seconds between two looks for workers that are to be forgotten.
@@ -52,7 +52,7 @@ class Presence:
             pid=os.getpid(),
             environments=context.served(),
             isolation=context.judges.isolation,
-            farm_version=VERSION,
+            farm_version=farm_version(),
             threads=context.threads.size,
             busy=context.threads.at_work,
             state=self._state(),

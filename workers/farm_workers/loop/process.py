@@ -23,7 +23,7 @@ from farm.log import line, logger
 from farm.store.attempt import Released
 from farm.store.environments import Pending
 from farm.store.transitions import Store
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.environments.environment import Environment
 from farm_workers.loop.backoff import retrying_at_start
 from farm_workers.loop.bell import Bell
@@ -188,7 +188,7 @@ def _tell_served(context: Context) -> None:
 
 def _state(context: Context, bell: Bell, heartbeat: Heartbeat) -> WorkerState:
     return WorkerState(
-        version=VERSION,
+        version=farm_version(),
         worker=context.name,
         isolation=context.judges.isolation,
         way=context.judges.way,

@@ -14,7 +14,7 @@ from farm.judging.verdict import Reason, Verdict, box_failed, judge
 from farm.log import about, logger
 from farm.store.attempt import Claim, Decision, Released
 from farm.tracing.span import Span
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.environments.paths import hiding
 from farm_workers.loop.backoff import retrying
 from farm_workers.loop.context import Context
@@ -182,5 +182,5 @@ def _decision(context: Context, claim: Claim, report: Report, verdict: Verdict) 
         verdict=verdict,
         digest=environment.digest,
         toolchain=environment.toolchain,
-        checker_version=VERSION,
+        checker_version=farm_version(),
     )

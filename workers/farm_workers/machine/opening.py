@@ -14,7 +14,7 @@ from farm.judging.forgeable import is_forgeable
 from farm.kinds import Kind
 from farm.log import logger
 from farm.settings import Settings
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.box import hierarchy
 from farm_workers.box.isolation import Isolation, prepared, remove_dead
 from farm_workers.box.supervisor import BoxFailed
@@ -111,7 +111,7 @@ def opened(
         _log.log(
             level,
             "Farm %s; environments: %s; isolation %s",
-            VERSION,
+            farm_version(),
             ", ".join(here) or "none",
             isolation.words,
         )

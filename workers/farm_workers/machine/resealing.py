@@ -12,7 +12,7 @@ from farm.judging.job import Check
 from farm.judging.verdict import Outcome, judge
 from farm.limits import Limits
 from farm.runs.bundle import Bundle, SealedModule
-from farm.version import VERSION
+from farm.version import farm_version
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.machine.opening import Machine
 
@@ -89,9 +89,9 @@ def _of(audit: Audit) -> tuple[str | None, str | None]:
 
 def _difference(bundle: Bundle, audit: Audit) -> str:
     """Return a sentence that says what is at fault if the same proof gave another module."""
-    recorded, release = bundle.verdict.audit, bundle.verdict.checker_version
-    if release != VERSION:
-        return f"farm {release} judged the line, and this is farm {VERSION}, which makes another module of it"
+    recorded, then, now = bundle.verdict.audit, bundle.verdict.checker_version, farm_version()
+    if then != now:
+        return f"farm {then} judged the line, and this is farm {now}, which makes another module of it"
     if recorded is None or recorded.module_sha256 != audit.module_sha256:
         return (
             "Lean compiled the proof to another module than when it was judged; text that runs code while "
