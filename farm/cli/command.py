@@ -20,7 +20,6 @@ from farm.cli import (
     proving,
     pruning,
     ranking,
-    rechecking,
     reporting,
     revising,
     roles,
@@ -55,7 +54,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, ranking, revising, rechecking, pruning, proving),
+    *(submitting, show, watching, reporting, ranking, revising, pruning, proving),
     filling,
     *(serving, operating, keys, metrics),
 )

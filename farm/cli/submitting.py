@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from farm.store.queries import StoredRun
 
 Manifests = Annotated[list[str], Argument(help="Manifests or globs: .jsonl, .jsonl.gz or .jsonl.zst.")]
-NewRun = Annotated[
-    bool, Option("--new-run", help="Create another run even if the same manifests were submitted before.")
-]
-
 Disprove = Annotated[bool, Option("--disprove", help="Answers have to prove that the statement is false.")]
 
 
@@ -45,7 +41,6 @@ def submit(
     manifests: Manifests,
     said: Annotated[dict[str, Any], OptionsOf(SubmitOptions)],
     disprove: Disprove = False,
-    new_run: NewRun = False,
     wait: Wait = True,
     export: Export = True,
     as_json: AsJson = False,
@@ -62,7 +57,7 @@ def submit(
     if wait and export:
         runs.require_exportable(paths)
     with runs.may_stop():
-        submitted = _load(connections, paths, options, new_run=new_run)
+        submitted = _load(connections, paths, options)
     with runs.may_leave(submitted.run_id):
         run = _say_stored(connections, submitted)
         runs.call(connections, run)
@@ -82,9 +77,7 @@ def _options(usual: Settings, said: Mapping[str, Any], *, disprove: bool) -> Sub
     return SubmitOptions.of(given | ({"task": Kind.DISPROVE} if disprove else {}))
 
 
-def _load(
-    connections: Connections, paths: Sequence[Path], options: SubmitOptions, *, new_run: bool
-) -> Submitted:
+def _load(connections: Connections, paths: Sequence[Path], options: SubmitOptions) -> Submitted:
     from farm.cli import terminal
     from farm.runs.submit import submit as load
 
@@ -96,7 +89,6 @@ def _load(
             paths,
             options,
             known=known,
-            new_run=new_run,
             queue_limit=connections.settings.queue_limit,
             seen=stored,
         )
@@ -113,7 +105,7 @@ def _say_stored(connections: Connections, submitted: Submitted) -> StoredRun:
         terminal.say(
             f"Run {run.id}: submitted before, at {when}; "
             f"{tally.done} of {terminal.count(tally.total, 'line')} done. "
-            "To judge all of them again, add --new-run"
+            f"To judge all of them again: farm rejudge {run.id}"
         )
     else:
         lines = terminal.count(submitted.lines, "line")

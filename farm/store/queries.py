@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
-    """A run of `farm submit` or `farm recheck`, or a batch, which has no `manifests`."""
+    """A run of `farm submit` or `farm rejudge`, or a batch, which has no `manifests`."""
 
     id: str
     created_at: datetime

@@ -519,12 +519,12 @@ class TestLooking:
         run = page.load(tmp_path, entry(PROVED, 1), entry(PROVED, 2))
         page.quiet.judge(run, 1, 2)
         words = "--environment", "next", "--no-wait"
-        again = page.quiet.farm.json("recheck", run, *words)["run"]
+        again = page.quiet.farm.json("rejudge", run, *words)["run"]
         browser = page.local()
         shown = browser.get(f"/page/runs/{again}").text
-        assert f"recheck of {run} in next: m.jsonl" in Tags(shown).text
+        assert f"rejudge of {run} in next: m.jsonl" in Tags(shown).text
         assert "t1" in Tags(shown).text
-        assert f"recheck of {run} in next" in Tags(browser.get("/page/").text).text
+        assert f"rejudge of {run} in next" in Tags(browser.get("/page/").text).text
         (link,) = re.findall(r'href="(/page/compare[^"]+)">What the recheck changed', shown)
         assert "proved" in Tags(browser.get(html.unescape(link)).text).text
 

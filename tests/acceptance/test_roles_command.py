@@ -50,7 +50,7 @@ def test_a_whole_farm_works_with_a_role_for_each_part_and_says_which_one_a_comma
         (submitter, ("prune", "--older-than", "1d"), Role.OWNER),
         (worker, ("db", "upgrade"), Role.OWNER),
         (reader, ("status", run), Role.SUBMITTER),
-        (submitter, ("sweep", "--now"), Role.WORKER),
+        (submitter, ("worker", "--sweep", "--now"), Role.WORKER),
     ):
         refused = farm(*words)
         needed = f"`farm {words[0]}` needs the role {role}: name its URL in FARM_DATABASE_URL"

@@ -242,11 +242,11 @@ def test_a_retry_can_change_the_processor_time_and_picks_lines_with_the_word_tha
 ) -> None:
     run_id = submitted(quiet, three(tmp_path / "three.jsonl"))
     quiet.judge(run_id, 1, 2)
-    said = quiet.farm("retry", run_id, "--verdict", "proved", "--cpu", 7, "--no-wait")
+    said = quiet.farm("rejudge", run_id, "--in-place", "--verdict", "proved", "--cpu", 7, "--no-wait")
     assert said.returncode == 0, said.stderr
     asked = "SELECT cpu_seconds FROM jobs JOIN checks ON checks.id = check_id ORDER BY line"
     assert quiet.ask(asked) == [7.0, 7.0, 60.0]
-    assert quiet.farm("retry", run_id, "--verdict", "proved", "--cpu", -1).returncode == 2
+    assert quiet.farm("rejudge", run_id, "--in-place", "--verdict", "proved", "--cpu", -1).returncode == 2
 
 
 @pytest.mark.parametrize("count", [-2, 0])
@@ -313,7 +313,7 @@ def test_a_retry_whose_verdicts_could_not_be_written_is_refused_before_it_begins
     quiet.judge(run_id, 1, 2, 3)
     folder.chmod(0o555)
     try:
-        asked = ("retry", run_id, "--verdict", "proved")
+        asked = ("rejudge", run_id, "--in-place", "--verdict", "proved")
         with quiet.farm.started(tmp_path / "retry", *asked, prefix=AS_OTHERS) as retry:
             assert retry.ended() == 2
         assert "--no-export" in retry.said

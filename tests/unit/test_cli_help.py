@@ -53,7 +53,7 @@ def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
         *("submit", "status", "list", "show", "report", "leaderboard", "export", "assemble", "negate"),
         *("holes", "fill"),
-        *("cancel", "retry", "recheck", "sweep", "prune", "serve"),
+        *("cancel", "rejudge", "prune", "serve"),
         *("workers", "top"),
         *("keys add", "keys list", "keys revoke"),
         *("prove", "search", "bundle"),
