@@ -311,7 +311,7 @@ def _title(run: StoredRun) -> str:
     """Return the title of a run: its manifests, and the run that it judges again."""
     names = ", ".join(path.name for path in run.manifests[:3])
     more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
-    again = f"rejudge of {run.rechecks} in {run.options['environment']}" if run.rechecks else ""
+    again = f"recheck of {run.rechecks} in {run.options['environment']}" if run.rechecks else ""
     return ": ".join(part for part in (again, names + more) if part)
 
 
@@ -364,7 +364,7 @@ def print_changes(
 
 
 def _print_turns(run: StoredRun, changes: Changes) -> None:
-    title = f"run {run.id}, rejudge of {run.rechecks} in {run.options['environment']}, tier {run.tier}"
+    title = f"run {run.id}, recheck of {run.rechecks} in {run.options['environment']}, tier {run.tier}"
     table = Table(title=title, title_justify="left")
     for column in ("change", "before", "now"):
         table.add_column(column)

@@ -78,7 +78,7 @@ def test_a_changed_setting_reaches_the_worker_of_a_command_in_another_folder(
     assert own_farm("submit", renewed(one)).returncode == 0
     before = worker(own_farm)
     changed = own_farm.having(FARM_ENVIRONMENTS=str(file))
-    assert changed("list").returncode == 0
+    assert changed("status", "--runs").returncode == 0
     assert before.alive  # who only looks gives a worker no orders
     assert changed("submit", renewed(one)).returncode == 0
     assert not before.alive

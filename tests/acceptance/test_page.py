@@ -522,9 +522,9 @@ class TestLooking:
         again = page.quiet.farm.json("rejudge", run, *words)["run"]
         browser = page.local()
         shown = browser.get(f"/page/runs/{again}").text
-        assert f"rejudge of {run} in next: m.jsonl" in Tags(shown).text
+        assert f"recheck of {run} in next: m.jsonl" in Tags(shown).text
         assert "t1" in Tags(shown).text
-        assert f"rejudge of {run} in next" in Tags(browser.get("/page/").text).text
+        assert f"recheck of {run} in next" in Tags(browser.get("/page/").text).text
         (link,) = re.findall(r'href="(/page/compare[^"]+)">What the recheck changed', shown)
         assert "proved" in Tags(browser.get(html.unescape(link)).text).text
 

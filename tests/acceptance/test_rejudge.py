@@ -147,7 +147,7 @@ class TestAcrossTwoLibraries:
         for words in ("a.jsonl:1", "broken", "mended", "unchanged", "rejected error"):
             assert words in said.stdout, said.stdout
         assert f"farm export {found.id}" in said.stderr
-        assert f"rejudge of {run} in next: a.jsonl" in at_work.farm("list").stdout
+        assert f"recheck of {run} in next: a.jsonl" in at_work.farm("status", "--runs").stdout
         assert at_work.farm("export", found.id).returncode == 0
         assert verdicts(manifest) == [WRONG, PROVED, PROVED, WRONG, WRONG]
         assert {line["farm"]["environment"] for line in lines(manifest)} == {"next"}
@@ -189,7 +189,7 @@ class TestAcrossTwoLibraries:
         assert [(each["change"], each["line"], each["manifest"]) for each in changed] == [("broken", 1, None)]
         shown = at_work.farm("show", whole["run"]).stdout
         assert "rejected" in shown
-        assert f"rejudge of {batch} in next" in at_work.farm("list").stdout
+        assert f"recheck of {batch} in next" in at_work.farm("status", "--runs").stdout
         said = at_work.farm("export", whole["run"])
         assert (said.returncode, "has no manifests" in said.stderr) == (2, True)
 

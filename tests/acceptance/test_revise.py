@@ -76,7 +76,7 @@ class TestCancel:
     def test_of_an_unknown_run_is_refused(self, quiet: Quiet) -> None:
         said = quiet.farm("cancel", "nosuchrun")
         assert said.returncode == 2
-        assert "no run begins with 'nosuchrun'; list all runs with: farm list" in said.stderr
+        assert "no run begins with 'nosuchrun'; list all runs with: farm status --runs" in said.stderr
 
     def test_without_a_run_says_which_are_there(self, quiet: Quiet) -> None:
         assert quiet.farm("cancel").returncode == 2

@@ -93,9 +93,9 @@ def test_a_password_is_changed_by_removing_its_file_while_what_runs_goes_on(
             file.unlink()
             assert farm("db", "roles", "--passwords", passwords).returncode == 0
             assert running.execute("SELECT count(*) FROM checks").fetchone() == (0,)
-        refused = before("workers")
+        refused = before("status", "--workers")
         assert (refused.returncode, f"refused the password of `{Role.WORKER}`" in refused.stderr) == (1, True)
-        assert as_role(farm, Role.WORKER, file.read_text().strip())("workers").returncode == 0
+        assert as_role(farm, Role.WORKER, file.read_text().strip())("status", "--workers").returncode == 0
     finally:
         down(settled)
 

@@ -234,7 +234,7 @@ def test_lines_are_found_by_name_and_counted_with_n(quiet: Quiet, tmp_path: Path
     shown = quiet.farm("show", run_id, "--name", "t1").stdout
     assert [name for name in ("t0", "t1", "t2") if name in shown] == ["t1"]
     assert "t1" not in quiet.farm("show", run_id, "-n", 1).stdout
-    assert len(quiet.farm.json("list", "-n", 1)["runs"]) == 1
+    assert len(quiet.farm.json("status", "--runs", "-n", 1)["runs"]) == 1
 
 
 def test_a_retry_can_change_the_processor_time_and_picks_lines_with_the_word_that_show_has(
@@ -541,7 +541,7 @@ def test_nothing_is_judged_twice_when_the_same_file_is_submitted_twice_at_once(
     farm: Command, tmp_path: Path
 ) -> None:
     path = three(tmp_path / "a.jsonl")
-    before = len(farm.json("list", "--most", 1000)["runs"])
+    before = len(farm.json("status", "--runs", "--most", 1000)["runs"])
     with (
         farm.forked(tmp_path / "one", "submit", path) as one,
         farm.forked(tmp_path / "two", "submit", path) as two,
@@ -549,5 +549,5 @@ def test_nothing_is_judged_twice_when_the_same_file_is_submitted_twice_at_once(
         statuses = {one.ended(), two.ended()}
     # It is one run; the later export finds a file that the other has written, with the same verdicts.
     assert statuses <= {0, 5}
-    assert len(farm.json("list", "--most", 1000)["runs"]) == before + 1
+    assert len(farm.json("status", "--runs", "--most", 1000)["runs"]) == before + 1
     assert verdicts(path) == KINDS

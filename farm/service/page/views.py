@@ -81,7 +81,7 @@ def title(run: SeenRun) -> str:
     """Return the title of a run: its manifests or the batch's name, and the run that it rechecks."""
     names = ", ".join(path.name for path in run.manifests[:3]) or run.batch_name or "batch"
     more = f" and {len(run.manifests) - 3} more" if len(run.manifests) > 3 else ""
-    again = f"rejudge of {run.rechecks} in {run.options.get('environment')}: " if run.rechecks else ""
+    again = f"recheck of {run.rechecks} in {run.options.get('environment')}: " if run.rechecks else ""
     return f"{again}{names}{more}"
 
 

@@ -39,7 +39,16 @@ from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.settings import WAYS, Settings
 from farm.version import VERSION
-from farm_workers.cli import bundling, claims, counting, datasets, environments, extracting, mending, sweeping
+from farm_workers.cli import (
+    bundling,
+    claims,
+    datasets,
+    environments,
+    extracting,
+    mending,
+    reporting,
+    sweeping,
+)
 from farm_workers.cli.programs import program_text
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
@@ -82,9 +91,9 @@ def add_to(app: typer.Typer) -> None:
     bundling.add_to(app)
     datasets.add_to(app)
     claims.add_to(app)
-    counting.add_to(app)
     extracting.add_to(app)
     mending.add_to(app)
+    reporting.add_to(app)
     environments.add_to(app)
 
 
