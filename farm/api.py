@@ -353,8 +353,9 @@ class Farm:
     ) -> Session:
         """Open a session on a statement, its negation, or a program with a sorry for each open place.
 
-        With `negates` the statement is one that `farm negate` wrote, so its proof has to prove a negation.
-        Raises UsageError, with Lean's words, for a text that Lean refuses, QueueFull when no worker has room.
+        With `negates` the statement is one that `farm submit --disprove --dry-run` wrote, so its proof has to
+        prove a negation. Raises UsageError, with Lean's words, for a text that Lean refuses, QueueFull when
+        no worker has room.
         """
         connections = self._connections
         item = {"header": header, "context": context, "formal_statement": formal_statement}

@@ -23,7 +23,7 @@ class ExitStatus(IntEnum):
     UNJUDGED = 3, "some lines could not be judged"
     NOT_PROVED = 4, "a command that judges on this machine found something unproved or unsound"
     NOT_WRITTEN = 5, "some manifests could not be written; `farm export` writes the stored verdicts"
-    LOST = 6, "lines that were proved are not proved any more (`farm recheck`)"
+    LOST = 6, "lines that were proved are not proved any more (`farm rejudge`)"
     DIFFERENT = 7, "an environment differs from its record (`farm environments verify`)"
     #: The status for a temporary failure in the sysexits.h of BSD: EX_TEMPFAIL.
     TRY_AGAIN = 75, "the queue is full, or an API key has reached its limit; try again later"

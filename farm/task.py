@@ -168,7 +168,8 @@ class Task:
         None,
         places=BATCH | LINE,
         form=Form(client="bool | int", service="bool | Annotated[int, Field(strict=True, ge=1)]"),
-        meaning="the statement is one that `farm negate` wrote, and must state the negation of another",
+        meaning="the statement is one that `farm submit --disprove --dry-run` wrote, and must state the "
+        "negation of another",
         identity=True,
         needs=Needs.AUDIT | Needs.STATEMENT,
     )
@@ -321,7 +322,9 @@ def _negates(field: str, value: object) -> bool | None:
         return value or None
     if isinstance(value, int | float) and value > 0 and value == int(value):  # the statement's line
         return True
-    raise TaskFault(field, "not the number of a line", "take the line as `farm negate` wrote it")
+    raise TaskFault(
+        field, "not the number of a line", "take the line as `farm submit --disprove --dry-run` wrote it"
+    )
 
 
 def _kind(field: str, value: object) -> str:

@@ -64,7 +64,7 @@ def begin_of_negation(program: str) -> int:
 
 
 def as_negation(challenge: Challenge) -> Challenge:
-    """Return the challenge of a line that `farm negate` wrote: it has to state a negation.
+    """Return the challenge of a line of `farm submit --disprove --dry-run`: it has to state a negation.
 
     The statement stands in the line's context. It is compiled with the negation, for the seal compares the
     two in one module.

@@ -19,9 +19,6 @@ from farm.cli import (
     operating,
     proving,
     pruning,
-    ranking,
-    rechecking,
-    reporting,
     revising,
     roles,
     serving,
@@ -55,7 +52,7 @@ def _version(version: Annotated[bool, Option("--version", help="Print the versio
 
 
 _MODULES = (
-    *(submitting, show, watching, reporting, ranking, revising, rechecking, pruning, proving),
+    *(submitting, show, watching, revising, pruning, proving),
     filling,
     *(serving, operating, keys, metrics),
 )

@@ -1,7 +1,8 @@
-"""The commands that make lines of open places, and programs of their answers: holes and fill."""
+"""The command that makes lines of open places, and programs of their answers: holes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from typer import Argument, Option
 
 from farm.cli.options import AsJson, Force, print_json
 from farm.connections import Connections
+from farm.errors import UsageError
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -19,16 +21,31 @@ _Target = Annotated[Path, Option("-o", "--output", help="The manifest to write."
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add this module's commands to the `farm` command."""
-    app.command(epilog="Example: farm holes k3m9 -o subgoals.jsonl")(holes)
-    app.command(epilog="Example: farm fill subgoals.jsonl -o whole.jsonl")(fill)
+    """Add this module's command to the `farm` command."""
+    example = "Example: farm holes k3m9 -o subgoals.jsonl; farm holes --fill subgoals.jsonl -o whole.jsonl"
+    app.command(epilog=example)(holes)
 
 
 def holes(
-    run: Annotated[str, Argument(help="Id of a run that was submitted with --goals, or a prefix of it.")],
+    given: Annotated[
+        list[str],
+        Argument(
+            metavar="RUN|ANSWERS",
+            help="Id of a run that was submitted with --goals, or a prefix of it; with --fill the judged "
+            "lines of holes.",
+        ),
+    ],
     output: _Target,
+    fill: Annotated[
+        bool,
+        Option("--fill", help="Write each program with the answers in its holes, to be submitted."),
+    ] = False,
     cut: Annotated[
         bool, Option("--cut", help="Write the lines with an error, cut there: a sorry stands for what fails.")
+    ] = False,
+    with_open: Annotated[
+        bool,
+        Option("--open", help="With --fill: write programs that still have a hole, too.", show_default=False),
     ] = False,
     force: Force = False,
     as_json: AsJson = False,
@@ -36,14 +53,31 @@ def holes(
     """Write each open place of a run's programs as a line: a sorry that an answer is put in place of.
 
     Lines have `hole` with the goal, for a model, and the program around it. Add answers as `generation`,
-    submit them, and put them together with farm fill. Programs with an error have no holes: with --cut they
-    are written as drafts to be submitted again.
+    submit them, and put them together with --fill: of several answers for a hole the first one that was
+    judged `partial` or `proved` is taken, and the seal of the whole program is the proof. Programs with an
+    error have no holes: with --cut they are written as drafts to be submitted again.
     """
-    from farm.cli import terminal
     from farm.manifest.outputs import require_free
+
+    if fill and cut:
+        raise UsageError("--cut is for the holes of a run; leave it out with --fill")
+    if with_open and not fill:
+        raise UsageError("--open belongs to --fill; add --fill, or leave it out")
+    if len(given) > 1 and not fill:
+        raise UsageError(
+            f"{len(given)} runs are given; write the holes of one run, or add --fill for answers"
+        )
+    require_free(output, force=force)
+    if fill:
+        _fill([Path(each) for each in given], output, with_open=with_open, as_json=as_json)
+    else:
+        _holes(given[0], output, cut=cut, as_json=as_json)
+
+
+def _holes(run: str, output: Path, *, cut: bool, as_json: bool) -> None:
+    from farm.cli import terminal
     from farm.runs.holes import write_holes
 
-    require_free(output, force=force)
     queries = Connections.here().queries
     found = write_holes(queries, queries.run(run), output, cuts=cut)
     if as_json:
@@ -68,24 +102,10 @@ def _left_out(found: Counted, *, cut: bool) -> str:
     return words
 
 
-def fill(
-    answers: Annotated[list[Path], Argument(help="Judged lines of holes.")],
-    output: _Target,
-    with_open: Annotated[
-        bool, Option("--open", help="Write programs that still have a hole, too.", show_default=False)
-    ] = False,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write each program with the answers in its holes, to be submitted: its seal is the proof.
-
-    Of several answers for a hole the first one that was judged `partial` or `proved` is taken.
-    """
+def _fill(answers: Sequence[Path], output: Path, *, with_open: bool, as_json: bool) -> None:
     from farm.cli import terminal
-    from farm.manifest.outputs import require_free
     from farm.runs.holes import write_filled
 
-    require_free(output, force=force)
     found = write_filled(answers, output, with_open=with_open)
     if as_json:
         print_json(output=str(output), lines=found.written, programs=found.parents, open=found.open)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from typer import Option
 
 from farm import asked
+from farm.errors import UsageError
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
@@ -115,53 +116,17 @@ def _flags(kind: type[Any]) -> list[inspect.Parameter]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChangeFlags:
-    """The changes to a check that runs again; None keeps the earlier value."""
-
-    timeout: Annotated[
-        float | None,
-        Option(help="New time limit of a check in seconds; unchanged by default.", show_default=False),
-    ] = None
-    cpu: Annotated[
-        float | None,
-        Option("--cpu", help="New processor time limit of a check in seconds.", show_default=False),
-    ] = None
-    memory_mib: Annotated[
-        int | None, Option(help="New memory limit of a check in MiB.", show_default=False)
-    ] = None
-    tier: Annotated[
-        str | None,
-        Option(help="A tier that trusts less, such as kernel; unchanged by default.", show_default=False),
-    ] = None
-
-    def assurance(self, run: StoredRun) -> Assurance | None:
-        """Return the new assurance, None to keep the old one. Raises UsageError."""
-        from farm.judging.assurance import Assurance
-
-        if self.tier is None:
-            return None
-        accepts = bool(run.options.get("assurance", {}).get("accepts_advisories", False))
-        return Assurance(tier=self.tier, accepts_advisories=accepts)
-
-    def require_possible(self) -> None:
-        """Raise UsageError for an impossible limit."""
-        from farm.limits import Limits, require_possible
-
-        usual = Limits()
-        require_possible(
-            wall_seconds=self.timeout or usual.wall_seconds,
-            memory_mib=self.memory_mib or usual.memory_mib,
-            cpu_seconds=self.cpu,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecheckFlags:
-    """The environment in which the lines of a run are judged again, and the changed options."""
+class RejudgeFlags:
+    """The environment in which the lines of a run are judged again, and changed options; None keeps one."""
 
     environment: Annotated[
-        str, Option(help="The Lean environment to judge the lines in: farm environments lists them.")
-    ]
+        str | None,
+        Option(
+            help="The Lean environment to judge the lines in: farm environments lists them. By default the "
+            "one they were judged in.",
+            show_default=False,
+        ),
+    ] = None
     instead_of: Annotated[
         str | None,
         Option(
@@ -173,7 +138,11 @@ class RecheckFlags:
     ] = None
     tier: Annotated[
         str | None,
-        Option(help="Judge on this tier: kernel, audit or lean; unchanged by default.", show_default=False),
+        Option(
+            help="Judge on this tier: kernel, audit or lean; with --in-place one that trusts less. "
+            "Unchanged by default.",
+            show_default=False,
+        ),
     ] = None
     accept_advisories: Annotated[
         bool,
@@ -191,16 +160,44 @@ class RecheckFlags:
         int | None, Option(help="New memory limit of a check in MiB.", show_default=False)
     ] = None
     priority: Annotated[
-        str,
-        Option("--priority", help="Priority class of the run: interactive, online or batch, in this order."),
-    ] = "batch"
+        str | None,
+        Option(
+            "--priority",
+            help="Priority class of the new run: interactive, online or batch, in this order; batch by "
+            "default.",
+            show_default=False,
+        ),
+    ] = None
+    new_run: Annotated[
+        bool, Option("--new-run", help="Judge again even if this command has judged the lines before.")
+    ] = False
 
-    def asked(self) -> Recheck:
-        """Return the recheck. Raises UsageError for an unknown tier or class, or an impossible limit."""
+    def require_in_place(self) -> None:
+        """Raise UsageError for an option that only another run can have."""
+        given = {
+            "--environment": self.environment,
+            "--from": self.instead_of,
+            "--accept-advisories": self.accept_advisories,
+            "--priority": self.priority,
+            "--new-run": self.new_run,
+        }
+        for flag in (each for each, value in given.items() if value):
+            raise UsageError(
+                f"{flag} is for another run, --in-place for the run itself; leave out one of them"
+            )
+
+    def assurance(self, run: StoredRun) -> Assurance | None:
+        """Return the new assurance of lines in place, None to keep the old one. Raises UsageError."""
         from farm.judging.assurance import Assurance
-        from farm.judging.states import Priority
+
+        if self.tier is None:
+            return None
+        accepts = bool(run.options.get("assurance", {}).get("accepts_advisories", False))
+        return Assurance(tier=self.tier, accepts_advisories=accepts)
+
+    def require_possible(self) -> None:
+        """Raise UsageError for an impossible limit."""
         from farm.limits import Limits, require_possible
-        from farm.runs.recheck import Recheck
 
         usual = Limits()
         require_possible(
@@ -208,6 +205,14 @@ class RecheckFlags:
             memory_mib=usual.memory_mib if self.memory_mib is None else self.memory_mib,
             cpu_seconds=self.cpu,
         )
+
+    def asked(self) -> Recheck:
+        """Return the recheck. Raises UsageError for an unknown tier or class, or an impossible limit."""
+        from farm.judging.assurance import Assurance
+        from farm.judging.states import Priority
+        from farm.runs.recheck import Recheck
+
+        self.require_possible()
         if self.tier is not None:
             Assurance(tier=self.tier)
         return Recheck(
@@ -218,7 +223,7 @@ class RecheckFlags:
             wall_seconds=self.timeout,
             cpu_seconds=self.cpu,
             memory_mib=self.memory_mib,
-            priority=Priority.named(self.priority),
+            priority=Priority.BATCH if self.priority is None else Priority.named(self.priority),
         )
 
 

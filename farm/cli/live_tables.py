@@ -227,7 +227,11 @@ def top(
         queues_table(queues, workers) if queues else Text("Nothing waits."),
         *([Text(_CUT)] if any(each.is_cut for each in queues) else []),
         _busy_table(first, at_work) if workers else Text(NO_WORKERS),
-        *([Text(f"and {len(workers) - len(first)} more: farm workers")] if len(workers) > len(first) else []),
+        *(
+            [Text(f"and {len(workers) - len(first)} more: farm status --workers")]
+            if len(workers) > len(first)
+            else []
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The command that ranks runs: `farm leaderboard`, as a folder with a page, a JSON file and bundles."""
+"""The leaderboard of `farm report --leaderboard`: a folder with a page, a JSON file and bundles."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from typer import Argument, Option
-
-from farm.cli.options import AsJson, print_json
+from farm.cli.options import print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 
@@ -22,48 +19,22 @@ if TYPE_CHECKING:
     from farm.store.queries import Queries, StoredRun
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this module's command to the `farm` command."""
-    app.command(epilog="Example: farm leaderboard k3m9 7xwp -o board --model A --model B")(leaderboard)
-
-
 def leaderboard(
-    run: Annotated[list[str], Argument(metavar="RUN", help="Ids of runs, or prefixes of them.")],
-    folder: Annotated[
-        Path, Option("--output", "-o", metavar="DIR", help="The folder to write, which must not be there.")
-    ],
-    model: Annotated[
-        list[str] | None,
-        Option(
-            help="The name of a run's model, once for each run in their order; by default the names of its "
-            "manifests.",
-            show_default=False,
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        Option(
-            "-k",
-            min=1,
-            help="Rank by pass@k; by default k is what all runs have samples for.",
-            show_default=False,
-        ),
-    ] = None,
-    bundles: Annotated[
-        bool, Option("--bundles", help="Write a bundle of a proof of each solved problem, and link to it.")
-    ] = False,
-    as_json: AsJson = False,
+    run: Sequence[str] | None,
+    folder: Path,
+    *,
+    model: Sequence[str] | None,
+    k: int | None,
+    bundles: bool,
+    as_json: bool,
 ) -> None:
-    """Rank runs by pass@k as a static page: one HTML file, leaderboard.json, and bundles of the proofs.
-
-    The ranking is over the problems that all runs have.
-    """
+    """Rank runs by pass@k, over the problems that all of them have, and write the folder."""
     from farm.cli import terminal
     from farm.reports.leaderboard import leaderboard as ranked
 
     _require_new(folder)
     queries = Connections.here().queries
-    runs = [queries.run(each) for each in run]
+    runs = queries.chosen(run)
     with terminal.busy("ranking"):
         board = ranked(queries, runs, _models(runs, model), k=k)
         written = _written(folder, queries, board, bundles=bundles)
@@ -77,10 +48,10 @@ def leaderboard(
 
 def _require_new(folder: Path) -> None:
     if folder.exists() or folder.is_symlink():
-        raise UsageError(f"-o {folder}: it is there; name a folder that is not")
+        raise UsageError(f"--leaderboard {folder}: it is there; name a folder that is not")
     if not folder.absolute().parent.is_dir():
         raise UsageError(
-            f"-o {folder}: there is no folder {folder.absolute().parent}; make it, or name another"
+            f"--leaderboard {folder}: there is no folder {folder.absolute().parent}; make it, or name another"
         )
 
 
@@ -110,7 +81,7 @@ def _written(folder: Path, queries: Queries, board: Leaderboard, *, bundles: boo
         (new / "index.html").write_bytes(board_page(board).encode("utf-8", "backslashreplace"))
         new.rename(folder)
     except OSError as error:
-        raise UsageError(f"-o {folder}: the folder cannot be written: {error.strerror}") from error
+        raise UsageError(f"--leaderboard {folder}: the folder cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return board

@@ -1,16 +1,15 @@
-"""The command that reports on runs: `farm report`, as text, as tables for papers, as JSON and as a page."""
+"""The report of `farm report`: as text, as tables for papers, as JSON and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from typer import Argument, Option
 
-from farm.cli.options import AsJson, print_json
+from farm.cli.options import print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 from farm.exit_status import ExitStatus
@@ -22,58 +21,25 @@ if TYPE_CHECKING:
     from farm.reports.tables import Table
     from farm.store.queries import StoredRun
 
-_Runs = Annotated[
-    list[str] | None,
-    Argument(metavar="[RUN]...", help="Ids of runs, or prefixes of them; the newest run by default."),
-]
-_By = Annotated[
-    str | None,
-    Option(
-        help="Split by this field of the manifests, such as difficulty, or by error_kind.", show_default=False
-    ),
-]
-_Against = Annotated[
-    str | None, Option(metavar="RUN", help="Compare with this run, problem by problem.", show_default=False)
-]
-_Html = Annotated[
-    Path | None, Option("--html", help="Write the report to this file as one HTML page.", show_default=False)
-]
-Format = Annotated[
-    str | None,
-    Option(
-        "--format",
-        help="Print the tables as csv (with plain numbers), markdown or latex (with booktabs).",
-        show_default=False,
-    ),
-]
-TableName = Annotated[
-    str | None,
-    Option("--table", help="With --format: print this table alone.", show_default=False),
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's command to the `farm` command."""
-    app.command(epilog="Example: farm report k3m9 --by difficulty --against 7xwp --html report.html")(report)
-
 
 def report(
-    run: _Runs = None,
-    by: _By = None,
-    against: _Against = None,
-    html: _Html = None,
-    form: Format = None,
-    table: TableName = None,
-    as_json: AsJson = False,
+    run: Sequence[str] | None,
+    *,
+    by: str | None,
+    against: str | None,
+    html: Path | None,
+    form: str | None,
+    table: str | None,
+    as_json: bool,
 ) -> None:
-    """Report on runs: verdicts, pass@k, limits, cost; several runs together and side by side."""
+    """Report on the verdicts of runs."""
     from farm.cli import terminal
     from farm.reports.report import report as reported
     from farm.reports.tables import tables
 
     require_form(form, table, as_json=as_json)
     queries = Connections.here().queries
-    runs = [queries.run(each) for each in run] if run else [queries.run(None)]
+    runs = queries.chosen(run)
     other = None if against is None else queries.run(against)
     if html is not None:
         _require_writable(html, runs)

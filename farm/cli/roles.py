@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The commands that need another role than `farm_submitter`.
 _NEEDED = {
     **dict.fromkeys(("db upgrade", "keys", "prune", "environments declare"), "farm_owner"),
-    **dict.fromkeys(("worker", "sweep"), "farm_worker"),
+    "worker": "farm_worker",
     **dict.fromkeys(("serve", "metrics"), "farm_service"),
 }
 

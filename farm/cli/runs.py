@@ -80,7 +80,7 @@ def may_leave(run_id: str, *, back: str = "") -> AbstractContextManager[None]:
 def may_stop() -> AbstractContextManager[None]:
     """On an interrupt inside the block, print that no run was stored."""
     # An interrupt while PostgreSQL commits may come too late.
-    return _telling("\nNothing was stored, unless farm list shows the run already.")
+    return _telling("\nNothing was stored, unless farm status --runs shows the run already.")
 
 
 @contextmanager

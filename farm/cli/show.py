@@ -1,4 +1,4 @@
-"""The commands that read runs and print or write their state: status, list, show and export."""
+"""The commands that read the lines of runs, and print or write them: show and export."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from farm.cli import runs
 from farm.cli.flags import LineFlags, spread
@@ -20,113 +20,14 @@ from farm.errors import UsageError
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.export import Exported
-    from farm.runs.farm_status import FarmStatus
     from farm.store.queries import Queries, StoredManifest, StoredRun
     from farm.store.records import Judged
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands to the `farm` command."""
-    app.command(epilog="Example: farm status k3m9 --wait")(status)
-    app.command("list", epilog="Example: farm list -n 5")(list_runs)
     app.command(epilog="Example: farm show k3m9 --verdict rejected; farm show k3m9 --line 12")(spread(show))
     app.command(epilog="Example: farm export k3m9 -o judged.jsonl")(export)
-
-
-def status(
-    run: Annotated[
-        str | None,
-        Argument(
-            metavar="[RUN]",
-            help="Id of a run, or a prefix of it; by default the whole farm, or with --wait the newest run.",
-        ),
-    ] = None,
-    wait: Annotated[bool, Option("--wait", help="Wait for the verdicts.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the progress and the verdicts of a run, or without one the unfinished work of the whole farm.
-
-    Without a run, --json prints the newest run as with one, and beside it the unfinished work.
-    """
-    site = Connections.here()
-    if run is None and not wait:
-        _show_farm(site, as_json=as_json)
-        return
-    found = site.queries.run(run)
-    if wait:
-        with runs.may_leave(found.id):
-            runs.wait(site, found)
-    runs.say_unserved(site, found)
-    runs.finish(site, found, as_json=as_json)
-
-
-def _show_farm(site: Connections, *, as_json: bool) -> None:
-    from farm.runs.farm_status import FarmStatus
-
-    found = FarmStatus.of(site.queries)
-    if as_json:
-        print_json(**_farm_facts(site.queries, found))
-    else:
-        _print_farm(found)
-    if found.newest is not None:
-        runs.require_judged(*found.newest)
-
-
-def _farm_facts(queries: Queries, found: FarmStatus) -> dict[str, object]:
-    from farm.runs.summary import Summary
-
-    newest = found.newest and found.newest[0]
-    return {
-        **(runs.facts(newest, Summary.of(queries, newest)) if newest else {}),
-        "unfinished_runs": [runs.progress(*each) for each in found.unfinished],
-        "unfinished_batches": found.left.batches,
-        "unfinished_items": found.left.items,
-        "newest_finished_run": found.newest_finished and found.newest_finished[0].id,
-        "queues": [
-            {
-                "environment": each.environment,
-                "class": each.priority.name.lower(),
-                "tier": each.tier,
-                "waiting": each.waiting,
-                "oldest_seconds": round(each.oldest_seconds, 3),
-                "workers": sum(worker.takes(each.environment, each.tier) for worker in found.workers),
-            }
-            for each in found.queues
-        ],
-    }
-
-
-def _print_farm(found: FarmStatus) -> None:
-    from farm.cli import live_tables, terminal
-
-    if found.unfinished:
-        terminal.print_runs(found.unfinished)
-    for words in live_tables.unfinished_batches(found.left):
-        terminal.out.print(words, highlight=False)
-    if found.queues:
-        terminal.out.print(live_tables.queues_table(found.queues, found.workers))
-    if not (found.unfinished or found.left.batches or found.queues):
-        terminal.out.print("Nothing is unfinished.")
-    if found.newest_finished is not None:
-        terminal.print_ended(*found.newest_finished)
-    for words in live_tables.unserved(found.queues, found.workers):
-        terminal.say(words)
-
-
-def list_runs(
-    most: Annotated[int, Option("-n", "--most", min=1, help="How many, newest first.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """List runs, newest first."""
-    from farm.cli import terminal
-    from farm.runs.summary import Summary
-
-    queries = Connections.here().queries
-    found = queries.runs(most=most)
-    if as_json:
-        print_json(runs=[runs.facts(run, Summary.of(queries, run)) for run in found])
-    else:
-        terminal.print_runs((run, queries.tally(run.id)) for run in found)
 
 
 def show(

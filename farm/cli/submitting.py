@@ -1,4 +1,4 @@
-"""The commands that take manifests: submit, assemble and negate."""
+"""The command that takes manifests: submit."""
 
 from __future__ import annotations
 
@@ -9,60 +9,71 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from farm.asked import made
-from farm.assembly.program import AssemblyOptions
 from farm.cli import runs
 from farm.cli.flags import OptionsOf, spread
-from farm.cli.options import AsJson, Export, Force, Output, Wait, print_json
+from farm.cli.options import AsJson, Export, Force, Wait, print_json
 from farm.connections import Connections
 from farm.errors import UsageError
 from farm.judging.submit_options import SubmitOptions
+from farm.settings import Settings
 from farm.task import Kind
 
 # Slow imports stand in the command that needs them: `farm --help` answers at once.
 if TYPE_CHECKING:
     from farm.runs.submit import Submitted
-    from farm.settings import Settings
     from farm.store.queries import StoredRun
 
 Manifests = Annotated[list[str], Argument(help="Manifests or globs: .jsonl, .jsonl.gz or .jsonl.zst.")]
-NewRun = Annotated[
-    bool, Option("--new-run", help="Create another run even if the same manifests were submitted before.")
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Judge nothing: write the lines with the program that would be judged.")
 ]
-
+DryOutput = Annotated[
+    Path | None, Option("-o", "--output", help="With --dry-run: the file to write.", show_default=False)
+]
 Disprove = Annotated[bool, Option("--disprove", help="Answers have to prove that the statement is false.")]
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add this module's commands to the `farm` command."""
+    """Add this module's command to the `farm` command."""
     app.command(epilog="Example: farm submit 'results/*.jsonl' --timeout 60")(spread(submit))
-    example = "Example: farm assemble results.jsonl -o assembled.jsonl --profile nemo-2025-11"
-    app.command(epilog=example)(spread(assemble))
-    app.command(epilog="Example: farm negate problems.jsonl -o negations.jsonl")(negate)
 
 
 def submit(
     manifests: Manifests,
     said: Annotated[dict[str, Any], OptionsOf(SubmitOptions)],
     disprove: Disprove = False,
-    new_run: NewRun = False,
     wait: Wait = True,
     export: Export = True,
+    dry_run: DryRun = False,
+    output: DryOutput = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge every line of manifests and write `proof_status` back into them.
 
     The same manifests with the same options are the same run: submitted again, it goes on where it is.
+
+    With --dry-run nothing is judged: a manifest's lines are written with `predicted_proof`, the program that
+    would be judged. With --disprove, too, its statements are written as their negations, which Lean builds:
+    lines with `negates`, the line of the statement, and no answer, for a search or a model.
     """
     from farm.manifest.entries import expand
 
+    if dry_run:
+        _dry_run(expand(manifests), said, output, disprove=disprove, force=force, as_json=as_json)
+        return
+    if output is not None or force:
+        raise UsageError(
+            "-o and --force belong to --dry-run; to write verdicts elsewhere: "
+            "farm submit MANIFEST --no-export, then farm export RUN -o FILE"
+        )
     connections = Connections.here()
     options = _options(connections.settings, said, disprove=disprove)
     paths = expand(manifests)
     if wait and export:
         runs.require_exportable(paths)
     with runs.may_stop():
-        submitted = _load(connections, paths, options, new_run=new_run)
+        submitted = _load(connections, paths, options)
     with runs.may_leave(submitted.run_id):
         run = _say_stored(connections, submitted)
         runs.call(connections, run)
@@ -82,9 +93,7 @@ def _options(usual: Settings, said: Mapping[str, Any], *, disprove: bool) -> Sub
     return SubmitOptions.of(given | ({"task": Kind.DISPROVE} if disprove else {}))
 
 
-def _load(
-    connections: Connections, paths: Sequence[Path], options: SubmitOptions, *, new_run: bool
-) -> Submitted:
+def _load(connections: Connections, paths: Sequence[Path], options: SubmitOptions) -> Submitted:
     from farm.cli import terminal
     from farm.runs.submit import submit as load
 
@@ -96,7 +105,6 @@ def _load(
             paths,
             options,
             known=known,
-            new_run=new_run,
             queue_limit=connections.settings.queue_limit,
             seen=stored,
         )
@@ -113,7 +121,7 @@ def _say_stored(connections: Connections, submitted: Submitted) -> StoredRun:
         terminal.say(
             f"Run {run.id}: submitted before, at {when}; "
             f"{tally.done} of {terminal.count(tally.total, 'line')} done. "
-            "To judge all of them again, add --new-run"
+            f"To judge all of them again: farm rejudge {run.id}"
         )
     else:
         lines = terminal.count(submitted.lines, "line")
@@ -123,47 +131,30 @@ def _say_stored(connections: Connections, submitted: Submitted) -> StoredRun:
     return run
 
 
-def assemble(
-    manifests: Manifests,
-    said: Annotated[dict[str, Any], OptionsOf(AssemblyOptions)],
-    output: Output = None,
-    force: Force = False,
+def _dry_run(
+    paths: Sequence[Path],
+    said: Mapping[str, Any],
+    output: Path | None,
+    *,
+    disprove: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Write the lines of manifests with `predicted_proof` set, without checking them."""
+    """Write what would be judged of a manifest."""
     from farm.cli import terminal
-    from farm.manifest.entries import expand
     from farm.manifest.outputs import require_free
     from farm.runs.export import assemble_to
+    from farm.runs.negate import negate
 
-    options = made(AssemblyOptions, said)
-    paths = expand(manifests)
-    if output is not None and len(paths) > 1:
-        raise UsageError(f"-o names one file, but there are {len(paths)} manifests; assemble them one by one")
-    if output is not None:
-        require_free(output, *paths, force=force)
-    for path in paths:
-        lines = assemble_to(path, output or path, options)
-        terminal.say(f"Assembled {terminal.count(lines, 'line')} into {output or path}")
-
-
-def negate(
-    manifest: Annotated[Path, Argument(help="A manifest with statements.")],
-    output: Annotated[Path, Option("-o", "--output", help="The manifest to write.")],
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write the negations of a manifest's statements: a proof of a line shows that its statement is false.
-
-    Lean builds each negation, so nothing of a statement is reworded. Lines have `negates`, the line of the
-    statement, and no answer: search for proofs, or have a model write them.
-    """
-    from farm.cli import terminal
-    from farm.manifest.outputs import require_free
-    from farm.runs.negate import negate as negated
-
-    require_free(output, force=force)
-    lines = negated(manifest, output)
+    options = _options(Settings.load(), said, disprove=disprove)
+    if output is None:
+        raise UsageError("--dry-run writes the lines to a file: add -o FILE; it may be the manifest")
+    if len(paths) > 1:
+        raise UsageError(f"-o names one file, but there are {len(paths)} manifests; give them one by one")
+    negates = options.task.kind is Kind.DISPROVE
+    require_free(output, *([] if negates else paths), force=force)
+    lines = negate(paths[0], output) if negates else assemble_to(paths[0], output, options.assembly)
     if as_json:
         print_json(output=str(output), lines=lines)
     else:
-        terminal.say(f"Wrote {terminal.count(lines, 'negation')} to {output}")
+        terminal.say(f"Wrote {terminal.count(lines, 'negation' if negates else 'line')} to {output}")

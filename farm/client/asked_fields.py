@@ -43,7 +43,8 @@ class TaskFields(TypedDict, total=False):
     expected_answer: str | Mapping[str, str]
     #: The answer proves the statement, disproves it, or one of the two; or there is no answer.
     task: Kind
-    #: The statement is one that `farm negate` wrote, and must state the negation of another.
+    #: The statement is one that `farm submit --disprove --dry-run` wrote, and must state the negation of
+    #: another.
     negates: bool | int
 
 

@@ -61,9 +61,7 @@ def write_holes(queries: Queries, run: StoredRun, target: Path, *, cuts: bool = 
     counted = Counted()
     found = list(_written(queries, run, counted, cuts=cuts))
     if counted.without_goals and not counted.parents and not counted.with_errors:
-        raise UsageError(
-            f"run {run.id} has no goals; have it judged with them: farm submit --goals --new-run"
-        )
+        raise UsageError(f"run {run.id} has no goals; have it judged with them: farm submit MANIFEST --goals")
     write(target, found)
     counted.written = len(found)
     return counted

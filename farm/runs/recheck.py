@@ -42,9 +42,10 @@ class Recheck:
     """The environment in which to judge the lines, and other changes; None keeps a value.
 
     `instead_of` selects the lines that were judged in this environment; a run with lines in several needs it.
+    Without another environment no line shares an earlier verdict: that would judge nothing again.
     """
 
-    environment: str
+    environment: str | None = None
     instead_of: str | None = None
     tier: str | None = None
     accepts_advisories: bool = False
@@ -79,7 +80,7 @@ def recheck(
     are left out. Raises `UsageError` where no line can be judged so, `QueueFull` and `ServerDown`.
     """
     with (
-        tracing.root("farm.submit", {"environment": asked.environment}) as span,
+        tracing.root("farm.submit", {"environment": asked.environment or ""}) as span,
         store.transaction() as connection,
         submitting.one_by_one(connection, f"recheck {run.id}".encode()),
     ):
@@ -158,10 +159,10 @@ def _plan(run: StoredRun, sorts: Sequence[Sort], asked: Recheck, known: Sequence
     if len({_way(each) for each in strong}) > 1:
         raise UsageError(
             f"the lines of {run.id} were judged with different axioms or policies, as batches with items of "
-            "other batches are; recheck those batches one by one"
+            "other batches are; rejudge those batches one by one"
         )
     options = _options(run, strong[0], asked)
-    served = _served(asked.environment, known, options.assurance)
+    served = _served(options.environment, known, options.assurance)
     _require_same_kind(served, [each.environment for each in meant], known)
     more = {"of": run.id, "from": asked.instead_of, "digest": served.digest}
     changed = {name: getattr(asked, name) for name in ("wall_seconds", "cpu_seconds", "memory_mib")}
@@ -171,7 +172,7 @@ def _plan(run: StoredRun, sorts: Sequence[Sort], asked: Recheck, known: Sequence
 def _meant(run: StoredRun, sorts: Sequence[Sort], instead_of: str | None) -> list[Sort]:
     """Return the lines that are to be judged again, by how they were judged."""
     if not sorts:
-        raise UsageError(f"run {run.id} has no lines that were not cancelled, so there is nothing to recheck")
+        raise UsageError(f"all lines of run {run.id} were cancelled, so there is nothing to judge again")
     lines: dict[str, int] = {}
     for each in sorts:
         lines[each.environment] = lines.get(each.environment, 0) + each.lines
@@ -210,12 +211,12 @@ def _options(run: StoredRun, sort: Sort, asked: Recheck) -> SubmitOptions:
     )
     return SubmitOptions(
         assembly=AssemblyOptions(**before.get("assembly", {})),
-        environment=asked.environment,
+        environment=asked.environment or sort.environment,
         wall_seconds=asked.wall_seconds or before.get("wall_seconds", Limits().wall_seconds),
         cpu_seconds=asked.cpu_seconds,
         memory_mib=asked.memory_mib or before.get("memory_mib", Limits().memory_mib),
         assurance=assurance,
-        share=bool(before.get("share", True)),
+        share=asked.environment is not None and bool(before.get("share", True)),
         priority=asked.priority,
         goals=sort.goals,
         stop_at_error=sort.stop_at_error,
@@ -229,7 +230,7 @@ def _served(name: str, known: Sequence[ServedEnvironment], assurance: Assurance)
     if by_name[name].is_only_declared:
         raise UsageError(
             f"no worker has served the environment {name!r} yet, so nobody knows which Lean it is; "
-            "start a worker that serves it, and recheck then"
+            "start a worker that serves it, and rejudge then"
         )
     return by_name[name]
 

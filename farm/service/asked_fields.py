@@ -95,7 +95,7 @@ class BatchFields(Tasked):
     negates: Annotated[
         bool | Annotated[int, Field(strict=True, ge=1)] | None,
         Field(
-            description="the statement is one that `farm negate` wrote, and must state the negation of another"
+            description="the statement is one that `farm submit --disprove --dry-run` wrote, and must state the negation of another"
         ),
     ] = None
     feedback: Annotated[bool, Field(description="results have a prompt to correct the answer")] = False
@@ -153,6 +153,6 @@ class LineFields(Tasked):
     negates: Annotated[
         bool | Annotated[int, Field(strict=True, ge=1)] | None,
         Field(
-            description="the statement is one that `farm negate` wrote, and must state the negation of another"
+            description="the statement is one that `farm submit --disprove --dry-run` wrote, and must state the negation of another"
         ),
     ] = None

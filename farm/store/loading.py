@@ -247,7 +247,7 @@ class Load(NewRun):
         if row is not None and row[0] > most:
             raise QueueFull(
                 f"the queue is full: with this run more than {limit} checks would wait; "
-                "submit again when some are done (farm list shows the progress), or raise FARM_QUEUE_LIMIT"
+                "submit again when some are done (farm status shows the progress), or raise FARM_QUEUE_LIMIT"
             )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredRun:
-    """A run of `farm submit` or `farm recheck`, or a batch, which has no `manifests`."""
+    """A run of `farm submit` or `farm rejudge`, or a batch, which has no `manifests`."""
 
     id: str
     created_at: datetime
@@ -443,6 +443,10 @@ class Queries:
         )
         return [_run(row) for row in rows]
 
+    def chosen(self, prefixes: Sequence[str] | None) -> list[StoredRun]:
+        """Return the runs that begin with these, without any the newest run; raises `UnknownRun`."""
+        return [self.run(each) for each in prefixes or (None,)]
+
     def run(self, prefix: str | None) -> StoredRun:
         """Return the run whose id begins so, the newest one for None; raises `UnknownRun`.
 
@@ -459,7 +463,7 @@ class Queries:
         if prefix is None:
             raise UnknownRun("there is no run yet; create one with: farm submit MANIFEST")
         problem = "more than one run begins with" if found else "no run begins with"
-        raise UnknownRun(f"{problem} {prefix!r}; list all runs with: farm list")
+        raise UnknownRun(f"{problem} {prefix!r}; list all runs with: farm status --runs")
 
     def tally(self, run_id: str) -> Tally:
         """Return how far a run is."""

@@ -103,8 +103,8 @@ def test_lines_without_an_answer_are_rejected_when_asked_for_and_again_after_an_
 ) -> None:
     path = write(tmp_path / "a.jsonl", MADE | {"generation": None}, {"formal_statement": "s"})
     refused(quiet, path, "--no-answer", "ignore", says=("--no-answer ignore", "error, reject"))
-    for _ in range(2):
-        said = quiet.farm("submit", path, "--no-answer", "reject", "--new-run")
+    for timeout in (30, 31):
+        said = quiet.farm("submit", path, "--no-answer", "reject", "--timeout", timeout)
         assert said.returncode == 0, said.stderr
         assert [(each["farm"]["reason"], each["proof_status"]) for each in lines(path)] == [
             ("no_answer", "error")

@@ -198,7 +198,7 @@ def test_a_leaderboard_links_to_a_bundle_of_each_problem_s_proof(
     farm: Command, run: str, tmp_path: Path
 ) -> None:
     board = tmp_path / "board"
-    told = farm.json("leaderboard", run, "-o", board, "--bundles", "--model", "<b>mine")
+    told = farm.json("report", run, "--leaderboard", board, "--bundles", "--model", "<b>mine")
     assert told == {**json.loads((board / "leaderboard.json").read_text()), "schema": 1}
     (row,) = told["rows"]
     proofs = {each["problem"]: each["bundle"] for each in row["proofs"]}

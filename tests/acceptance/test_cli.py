@@ -130,13 +130,13 @@ def test_a_check_that_cannot_be_made_is_bad_usage(farm: Command, what: str) -> N
         assert words in said.stderr
 
 
-# farm assemble
+# farm submit --dry-run
 
 PROFILES = ["farm", "nemo-2025-11", "nemo-2025-08"]
 
 
 def assembled(path: Path, options: AssemblyOptions) -> list[dict[str, object]]:
-    """Return what `farm assemble` has to write, line by line."""
+    """Return what `farm submit --dry-run` has to write, line by line."""
     return [
         {**before, "predicted_proof": assemble(made, options)[0].text}
         for before, made in zip(lines(path), read(path), strict=True)
@@ -148,13 +148,13 @@ def test_assembling_sets_the_program_of_every_line_and_nothing_else(
     farm: Command, tmp_path: Path, profile: str
 ) -> None:
     source, target = EXAMPLES / "quickstart.jsonl", tmp_path / "assembled.jsonl"
-    said = farm("assemble", source, "-o", target, "--profile", profile)
+    said = farm("submit", "--dry-run", source, "-o", target, "--profile", profile)
     assert said.returncode == 0, said.stderr
     assert said.stdout == ""
     expected = assembled(source, AssemblyOptions(profile=profile))
     assert lines(target) == expected
     assert [list(line) for line in lines(target)] == [list(line) for line in expected]
-    refused = farm("assemble", source, "-o", target)
+    refused = farm("submit", "--dry-run", source, "-o", target)
     assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
 
 
@@ -163,7 +163,7 @@ def test_assembling_in_place_keeps_what_it_does_not_set(farm: Command, tmp_path:
     path = tmp_path / "a.jsonl"
     path.write_bytes(source.read_bytes())
     path.chmod(0o640)
-    assert farm("assemble", path).returncode == 0
+    assert farm("submit", "--dry-run", path, "-o", path).returncode == 0
     assert lines(path) == assembled(source, AssemblyOptions())
     assert path.stat().st_mode & 0o777 == 0o640
 
@@ -185,7 +185,9 @@ def test_the_options_of_the_assembly_reach_it(farm: Command, tmp_path: Path) -> 
     }
     (parsed,) = read(source)
     for words, options in flags.items():
-        said = farm("assemble", source, "-o", target, "--force", "--profile", "nemo-2025-11", *words)
+        said = farm(
+            "submit", "--dry-run", source, "-o", target, "--force", "--profile", "nemo-2025-11", *words
+        )
         assert said.returncode == 0, said.stderr
         expected = assemble(parsed, AssemblyOptions(profile="nemo-2025-11", **options))[0].text
         assert lines(target)[0]["predicted_proof"] == expected, words
@@ -194,14 +196,17 @@ def test_the_options_of_the_assembly_reach_it(farm: Command, tmp_path: Path) -> 
 @pytest.mark.newcomer
 def test_assembling_needs_no_server(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", entry(PROVED, 1))
-    assert Command({"FARM_HOME": str(tmp_path / "home")})("assemble", path).returncode == 0
+    assert (
+        Command({"FARM_HOME": str(tmp_path / "home")})("submit", "--dry-run", path, "-o", path).returncode
+        == 0
+    )
     assert not (tmp_path / "home").exists()
 
 
 def test_a_bad_line_leaves_the_file_as_it_was(farm: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", entry(PROVED, 1), {"header": "h"})
     before = path.read_bytes()
-    said = farm("assemble", path)
+    said = farm("submit", "--dry-run", path, "-o", path)
     assert said.returncode == 2
     assert f'{path}:2: field "formal_statement": missing' in said.stderr
     assert path.read_bytes() == before
@@ -210,7 +215,7 @@ def test_a_bad_line_leaves_the_file_as_it_was(farm: Command, tmp_path: Path) -> 
 
 def test_several_manifests_do_not_fit_into_one_file(farm: Command, tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{name}.jsonl", entry(PROVED, 1)) for name in "ab"]
-    said = farm("assemble", *paths, "-o", tmp_path / "c.jsonl")
+    said = farm("submit", "--dry-run", *paths, "-o", tmp_path / "c.jsonl")
     assert said.returncode == 2
     assert "-o" in said.stderr
     assert not (tmp_path / "c.jsonl").exists()
@@ -222,7 +227,7 @@ def test_a_wrong_option_of_the_assembly_writes_nothing(
 ) -> None:
     path = write(tmp_path / "a.jsonl", {"header": "h", "formal_statement": "s", "generation": "g"})
     before = path.read_bytes()
-    said = farm("assemble", path, *flags)
+    said = farm("submit", "--dry-run", path, "-o", path, *flags)
     assert (said.returncode, said.stdout) == (2, "")
     assert flags[1] in said.stderr
     assert path.read_bytes() == before
@@ -251,11 +256,11 @@ def test_status_for_scripts(farm: Command, run: str) -> None:
 
 
 def test_the_list_for_people_and_for_scripts_has_the_run(farm: Command, run: str) -> None:
-    assert run in farm("list").stdout
-    facts = farm.json("list")
+    assert run in farm("status", "--runs").stdout
+    facts = farm.json("status", "--runs")
     assert facts["schema"] == 1
     assert run in [each["run"] for each in facts["runs"]]
-    assert len(farm.json("list", "--most", 1)["runs"]) == 1
+    assert len(farm.json("status", "--runs", "--most", 1)["runs"]) == 1
 
 
 @pytest.mark.newcomer
@@ -336,7 +341,7 @@ def test_what_is_not_there_is_bad_usage_and_says_where_to_look(
 ) -> None:
     said = farm(*arguments)
     assert (said.returncode, said.stdout) == (2, "")
-    assert "farm list" in said.stderr or "farm show" in said.stderr
+    assert "farm status --runs" in said.stderr or "farm show" in said.stderr
 
 
 @pytest.mark.parametrize("command", ["status", "show", "export"])
@@ -347,7 +352,7 @@ def test_before_the_first_run_commands_say_how_to_make_one(quiet: Quiet, command
 
 
 def test_a_list_of_no_runs_is_empty(quiet: Quiet) -> None:
-    assert quiet.farm.json("list")["runs"] == []
+    assert quiet.farm.json("status", "--runs")["runs"] == []
 
 
 # farm doctor, farm down, farm db upgrade
@@ -396,7 +401,7 @@ def test_the_doctor_fails_when_no_worker_was_heard_of_for_a_lease(quiet: Quiet) 
 
 def test_down_stops_everything_and_may_be_said_twice(own_farm: Command) -> None:
     home = Path(own_farm.settings["FARM_HOME"])
-    assert own_farm("list").returncode == 0
+    assert own_farm("status", "--runs").returncode == 0
     assert embedded.status(home) is not None
     first, second = own_farm("down"), own_farm("down")
     assert (first.returncode, first.stderr) == (0, "Stopped\n")
@@ -413,5 +418,5 @@ def test_down_in_an_empty_home_leaves_it_empty(tmp_path: Path) -> None:
 def test_the_database_is_brought_to_this_farms_revision(quiet: Quiet, empty_database_url: str) -> None:
     farm = quiet.farm.having(FARM_DATABASE_URL=empty_database_url)
     assert farm("db", "upgrade").returncode == 0
-    assert farm.json("list")["runs"] == []
+    assert farm.json("status", "--runs")["runs"] == []
     assert farm("db", "upgrade").returncode == 0

@@ -80,7 +80,7 @@ def test_the_program_of_a_line_goes_to_other_commands(
     program = farm("show", "--line", 1, "--program").stdout
     assert program == lines(judged[0])[0]["predicted_proof"]
     small = tmp_path / "Small.lean"
-    said = farm("minimize", "-", "-o", small, stdin=program.encode())
+    said = farm("mend", "--minimize", "-", "-o", small, stdin=program.encode())
     assert said.returncode == 0, said.stderr
     assert "foo" in small.read_text()
     assert len(small.read_text()) <= len(program)

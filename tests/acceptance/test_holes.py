@@ -444,7 +444,7 @@ def test_an_open_program_is_left_out_or_written_with_its_sorry(farm: Command, tm
     write(drafts, [{"name": "t", "header": HEADER, "formal_statement": STATEMENT, "generation": DRAFT}])
     run = farm.json("submit", drafts)["run"]
     refused = farm("holes", run, "-o", subgoals)
-    assert (refused.returncode, "farm submit --goals" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.returncode, "farm submit MANIFEST --goals" in refused.stderr) == (2, True), refused.stderr
     assert not subgoals.exists()
     run = farm.json("submit", drafts, "--goals")["run"]
     assert farm.json("holes", run, "-o", subgoals)["lines"] == 2
@@ -455,9 +455,9 @@ def test_an_open_program_is_left_out_or_written_with_its_sorry(farm: Command, tm
     assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
     assert subgoals.read_bytes() == kept
     farm.json("submit", subgoals)
-    assert farm.json("fill", subgoals, "-o", whole)["lines"] == 0
-    assert farm.json("fill", subgoals, "-o", whole, "--open")["lines"] == 1
-    refused = farm("fill", subgoals, "-o", whole)
+    assert farm.json("holes", "--fill", subgoals, "-o", whole)["lines"] == 0
+    assert farm.json("holes", "--fill", subgoals, "-o", whole, "--open")["lines"] == 1
+    refused = farm("holes", "--fill", subgoals, "-o", whole)
     assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
     (line,) = rows(whole)
     assert (line["open"], line["predicted_proof"].count("sorry")) == ([2], 1)

@@ -1,4 +1,4 @@
-"""`farm leaderboard`: figures computed by hand, an equal page for equal runs, and clear refusals."""
+"""`farm report --leaderboard`: figures computed by hand, an equal page for equal runs, and clear refusals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_runs_are_ranked_over_the_problems_that_all_have(
 ) -> None:
     board = tmp_path / "board"
     models = ("--model", "Weak </td><script>", "--model", "Strong")
-    told = quiet.farm.json("leaderboard", weak, strong, "-o", board, "-k", 1, *models)
+    told = quiet.farm.json("report", weak, strong, "--leaderboard", board, "-k", 1, *models)
     assert (told["k"], told["problems"]) == (1, 2)  # p1 and p2
     first, second = told["rows"]
     assert (first["rank"], first["model"], first["run"], first["solved"]) == (1, "Strong", strong, 2)
@@ -61,14 +61,16 @@ def test_runs_are_ranked_over_the_problems_that_all_have(
     assert f"Run {weak} has 1 problem without a proof" in page
     again = tmp_path / "again"
     assert (
-        quiet.farm("leaderboard", strong, weak, "-o", again, "-k", 1, *models[2:], *models[:2]).returncode
+        quiet.farm(
+            "report", strong, weak, "--leaderboard", again, "-k", 1, *models[2:], *models[:2]
+        ).returncode
         == 0
     )
     assert (again / "index.html").read_text() == page
 
 
 def test_k_is_what_all_runs_have_samples_for(quiet: Quiet, strong: str, tmp_path: Path) -> None:
-    told = quiet.farm.json("leaderboard", strong, "-o", tmp_path / "board")
+    told = quiet.farm.json("report", strong, "--leaderboard", tmp_path / "board")
     assert (told["k"], told["rows"][0]["pass_at"]["value"]) == (2, 1.0)
     assert told["rows"][0]["model"] == "strong.jsonl"
 
@@ -90,11 +92,13 @@ def test_bad_input_is_refused_and_writes_nothing(
         runs = {"STRONG": strong, "OTHER": judged(quiet, tmp_path / "o.jsonl", [PROVED, PROVED], first=9)}
     else:
         runs = {"STRONG": strong}
-    told = quiet.farm("leaderboard", *(runs.get(each, each) for each in arguments), "-o", tmp_path / "board")
+    told = quiet.farm(
+        "report", *(runs.get(each, each) for each in arguments), "--leaderboard", tmp_path / "board"
+    )
     assert (told.returncode, said in told.stderr) == (2, True), told.stderr
     assert not (tmp_path / "board").exists() and not list(tmp_path.glob(".farm-*"))
 
 
 def test_a_folder_that_is_there_is_left_alone(quiet: Quiet, strong: str, tmp_path: Path) -> None:
-    told = quiet.farm("leaderboard", strong, "-o", tmp_path)
+    told = quiet.farm("report", strong, "--leaderboard", tmp_path)
     assert told.returncode == 2 and "name a folder that is not" in told.stderr

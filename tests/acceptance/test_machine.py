@@ -212,7 +212,7 @@ def test_a_worker_serves_what_is_fit_and_its_log_says_what_is_not(mixed: Quiet, 
         assert told.returncode == 2
         assert "the environment 'broken' cannot be served: unfit for" in told.stderr
         assert "no program '/no/such/lean'" in told.stderr
-        shown = mixed.farm("workers")
+        shown = mixed.farm("status", "--workers")
         assert "credulous is unfit for" in shown.stderr
         (listed,) = (e for e in mixed.farm.json("environments")["environments"] if e["name"] == "credulous")
         assert [each["state"] for each in listed["pending"]] == ["unfit"]
@@ -271,7 +271,7 @@ def test_a_checker_that_never_ends_is_unfit_in_the_end_and_holds_up_nothing(
         assert verdicts(manifest) == [PROVED]
         (slow,) = quiet.queries.pending()
         assert (slow.name, slow.state) == ("slow", "starting")
-        assert "slow: starting for" in farm("workers").stdout
+        assert "slow: starting for" in farm("status", "--workers").stdout
         with farm.started(tmp_path / "doctor", "doctor") as doctor:
             eventually(lambda: "canaries of core" in doctor.out.read_text(), seconds=60)
         eventually(lambda: [each.state for each in quiet.queries.pending()] == ["unfit"], seconds=300)

@@ -51,7 +51,9 @@ def by_name(path: Path) -> dict[str, dict[str, Any]]:
 def test_lines_are_tidied_and_what_is_not_the_answers_own_stays(farm: Command, tmp_path: Path) -> None:
     given, output = made(tmp_path / "given.jsonl"), tmp_path / "tidy.jsonl"
     before = given.read_bytes()
-    told = farm.json("tidy", given, "-o", output, status=3)  # as of a submit: a statement does not compile
+    told = farm.json(
+        "mend", "--tidy", given, "-o", output, status=3
+    )  # as of a submit: a statement does not compile
     assert given.read_bytes() == before
     assert {each["name"] for each in told["lines"] if each["changes"]} == {"needless", "program", "context"}
     found = by_name(output)
@@ -78,7 +80,7 @@ def test_lines_are_tidied_and_what_is_not_the_answers_own_stays(farm: Command, t
 
 def test_lines_are_repaired_below_their_own_statements(farm: Command, tmp_path: Path) -> None:
     given, output = made(tmp_path / "given.jsonl"), tmp_path / "repaired.jsonl"
-    told = farm.json("repair", given, "-o", output, "--tactic", "assumption", status=3)
+    told = farm.json("mend", "--repair", given, "-o", output, "--tactic", "assumption", status=3)
     results = {each["name"]: each for each in told["lines"]}
     assert {name for name, each in results.items() if each["changes"]} == {"broken"}
     broken = results["broken"]
@@ -98,7 +100,7 @@ def test_lines_are_repaired_below_their_own_statements(farm: Command, tmp_path: 
 
 def test_a_sorry_in_place_of_what_fails_is_a_draft_and_no_proof(farm: Command, tmp_path: Path) -> None:
     given, output = made(tmp_path / "given.jsonl", "hopeless"), tmp_path / "drafts.jsonl"
-    said = farm("repair", given, "-o", output, "--tactic", "assumption", "--sorry")
+    said = farm("mend", "--repair", given, "-o", output, "--tactic", "assumption", "--sorry")
     assert said.returncode == 4
     assert "1 of 1 line changed; 0 proved before, 0 after" in said.stderr
     (found,) = lines(output)
@@ -110,27 +112,25 @@ def test_all_lines_proved_is_status_0_and_an_output_is_a_manifest_to_tidy_again(
     farm: Command, tmp_path: Path
 ) -> None:
     given, first, second = made(tmp_path / "a.jsonl", "needless"), tmp_path / "b.jsonl", tmp_path / "c.jsonl"
-    assert farm("tidy", given, "-o", first).returncode == 0
-    told = farm.json("tidy", first, "-o", second)
+    assert farm("mend", "--tidy", given, "-o", first).returncode == 0
+    told = farm.json("mend", "--tidy", first, "-o", second)
     assert [each["changes"] for each in told["lines"]] == [0]
     assert lines(second) == lines(first)
 
 
 @pytest.mark.parametrize(
-    ("command", "output", "says"),
+    ("goal", "output", "says"),
     [
-        ("minimize", "out.jsonl", "farm show --line 12 --program"),
-        ("tidy", "out.lean", "ends in .jsonl"),
-        ("tidy", "given.jsonl", "another file"),
-        ("repair", "none/out.jsonl", "no folder"),
+        ("--minimize", "out.jsonl", "farm show --line 12 --program"),
+        ("--tidy", "out.lean", "ends in .jsonl"),
+        ("--tidy", "given.jsonl", "another file"),
+        ("--repair", "none/out.jsonl", "no folder"),
     ],
 )
-def test_bad_usage_writes_nothing(
-    farm: Command, tmp_path: Path, command: str, output: str, says: str
-) -> None:
+def test_bad_usage_writes_nothing(farm: Command, tmp_path: Path, goal: str, output: str, says: str) -> None:
     given = made(tmp_path / "given.jsonl", "needed")
     before = given.read_bytes()
-    ended = farm(command, given, "-o", tmp_path / output)
+    ended = farm("mend", goal, given, "-o", tmp_path / output)
     assert (ended.returncode, says in ended.stderr) == (2, True), ended.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["given.jsonl"]
     assert given.read_bytes() == before
@@ -155,7 +155,7 @@ def test_a_bad_line_is_named_before_anything_is_judged(
 ) -> None:
     given, output = made(tmp_path / "given.jsonl", "needless"), tmp_path / "out.jsonl"
     given.write_text(given.read_text() + row + "\n")
-    ended = farm("tidy", given, "-o", output)
+    ended = farm("mend", "--tidy", given, "-o", output)
     assert (ended.returncode, says in ended.stderr) == (2, True), ended.stderr
     assert not output.exists()
 
@@ -163,7 +163,7 @@ def test_a_bad_line_is_named_before_anything_is_judged(
 def test_an_interrupted_command_waits_for_no_line_that_has_not_begun(farm: Command, tmp_path: Path) -> None:
     rows = ({"name": f"n{number}", **ROWS["needless"]} for number in range(3000))
     given, output = write(tmp_path / "many.jsonl", *rows), tmp_path / "out.jsonl"
-    with farm.started(tmp_path / "run", "tidy", given, "-o", output) as running:
+    with farm.started(tmp_path / "run", "mend", "--tidy", given, "-o", output) as running:
         eventually(lambda: len(family(running.process.pid)) > 2)
         running.process.send_signal(signal.SIGINT)
         assert running.ended(seconds=15 * PATIENCE) == 130

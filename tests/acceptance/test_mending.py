@@ -239,30 +239,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_commands_write_new_files_and_say_what_they_are(farm: Command, folder: Path) -> None:
     given, broken, output = folder / "Needless.lean", folder / "Broken.lean", folder / "New.lean"
-    told = farm.json("tidy", given, "-o", output)
+    told = farm.json("mend", "--tidy", given, "-o", output)
     assert (told["after"]["verdict"], output.read_text(encoding="utf-8")) == ("proved", HEADER + TIDY)
     assert given.read_text(encoding="utf-8") == HEADER + NEEDLESS
-    said = farm("repair", broken, "-o", output, "--force", "--tactic", "assumption", "--sorry")
+    said = farm("mend", "--repair", broken, "-o", output, "--force", "--tactic", "assumption", "--sorry")
     assert said.returncode == 4, said.stderr
     assert "partial" in said.stdout
-    told = farm.json("minimize", broken, "-o", output, "--force")
+    told = farm.json("mend", "--minimize", broken, "-o", output, "--force")
     assert told["after"]["reason"] == "error"
     assert "nope" in output.read_text(encoding="utf-8")
 
 
 BAD = {
-    "the file itself": ("tidy", "Needless.lean", "another file"),
-    "a file that is there": ("repair", "Broken.lean", "--force"),
-    "no folder": ("minimize", "none/New.lean", "no folder"),
+    "the file itself": ("--tidy", "Needless.lean", "another file"),
+    "a file that is there": ("--repair", "Broken.lean", "--force"),
+    "no folder": ("--minimize", "none/New.lean", "no folder"),
 }
 
 
-@pytest.mark.parametrize(("command", "output", "said"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("goal", "output", "said"), BAD.values(), ids=BAD)
 def test_bad_usage_is_said_and_nothing_is_written(
-    farm: Command, folder: Path, command: str, output: str, said: str
+    farm: Command, folder: Path, goal: str, output: str, said: str
 ) -> None:
     before = sorted(folder.iterdir())
-    told = farm(command, folder / "Needless.lean", "-o", folder / output)
+    told = farm("mend", goal, folder / "Needless.lean", "-o", folder / output)
     assert told.returncode == 2
     assert said in told.stderr
     assert sorted(folder.iterdir()) == before

@@ -132,7 +132,7 @@ def test_a_manifest_of_negations_is_searched_and_judged(farm: Command, tmp_path:
         }.items()
     ]
     problems.write_text("".join(json.dumps(each) + "\n" for each in rows))
-    said = farm("negate", problems, "-o", negations, "--json")
+    said = farm("submit", "--disprove", "--dry-run", problems, "-o", negations, "--json")
     assert (said.returncode, json.loads(said.stdout)["lines"]) == (0, 3), said.stderr
     written = [json.loads(each) for each in negations.read_text().splitlines()]
     assert [(each["name"], each["negates"], each["source"]) for each in written] == [
@@ -141,7 +141,7 @@ def test_a_manifest_of_negations_is_searched_and_judged(farm: Command, tmp_path:
         ("scope.negation", 3, "mine"),
     ]
     assert all("generation" not in each and "header" not in each for each in written)
-    refused = farm("negate", problems, "-o", negations)
+    refused = farm("submit", "--disprove", "--dry-run", problems, "-o", negations)
     assert (refused.returncode, "is there already; add --force" in refused.stderr) == (2, True)
     answers = [{**each, "generation": DISPROOF} for each in written]
     answers[2]["generation"] = "exact h.elim"
@@ -155,7 +155,7 @@ def test_a_statement_without_a_name_is_refused_with_its_line(farm: Command, tmp_
     problems = tmp_path / "problems.jsonl"
     lines = [{"header": HEADER, "formal_statement": each} for each in (FALSE, "example : False := by")]
     problems.write_text("".join(json.dumps(each) + "\n" for each in lines))
-    said = farm("negate", problems, "-o", tmp_path / "out.jsonl")
+    said = farm("submit", "--disprove", "--dry-run", problems, "-o", tmp_path / "out.jsonl")
     assert (said.returncode, ":2: " in said.stderr) == (2, True), said.stderr
     assert not (tmp_path / "out.jsonl").exists()
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from tests.processes import PATIENCE, Process, child_of, eventually
 from tests.toolchains import toolchain
 
 PYTHON = Path(sys.executable).name
+#: Those of the lines that are written so far.
+NUMBERS = count(2)
 HEADER_LINE = r'header = "prelude\nimport Core"'
 
 
@@ -54,8 +57,13 @@ def one(own_farm: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def renewed(path: Path) -> Path:
+    """Write another line into a manifest, which no run has and no verdict answers."""
+    return write(path, entry(PROVED, next(NUMBERS)))
+
+
 def test_the_worker_goes_on_while_nothing_it_was_begun_with_changes(own_farm: Command, one: Path) -> None:
-    assert own_farm("submit", one, "--new-run").returncode == 0
+    assert own_farm("submit", renewed(one)).returncode == 0
     before = worker(own_farm)
     unread = own_farm.having(FARM_ENVIRONMENT="core", FARM_QUEUE_LIMIT="7", FARM_TOKEN="t")
     assert unread("submit", one).returncode == 0
@@ -67,12 +75,12 @@ def test_a_changed_setting_reaches_the_worker_of_a_command_in_another_folder(
 ) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("")
-    assert own_farm("submit", one, "--new-run").returncode == 0
+    assert own_farm("submit", renewed(one)).returncode == 0
     before = worker(own_farm)
     changed = own_farm.having(FARM_ENVIRONMENTS=str(file))
-    assert changed("list").returncode == 0
+    assert changed("status", "--runs").returncode == 0
     assert before.alive  # who only looks gives a worker no orders
-    assert changed("submit", one, "--new-run").returncode == 0
+    assert changed("submit", renewed(one)).returncode == 0
     assert not before.alive
     told = Path(f"/proc/{worker(own_farm).pid}/environ").read_text().split("\0")
     assert f"FARM_ENVIRONMENTS={file}" in told
@@ -83,7 +91,7 @@ def test_a_demand_that_cannot_be_met_is_an_error_that_says_why_whatever_an_earli
 ) -> None:
     demanding = own_farm.having(FARM_ISOLATION=IMPOSSIBLE)
     for _ in ("in place of a worker that serves", "in a farm that starts"):
-        said = demanding("submit", one, "--new-run")
+        said = demanding("submit", renewed(one))
         assert said.returncode == 1
         assert "worker" in said.stderr
         assert f"isolation {IMPOSSIBLE} is required" in said.stderr
@@ -98,7 +106,7 @@ def test_what_runs_when_the_settings_change_is_given_back_and_not_lost(
     run = str(farm.json("submit", path, "--no-wait")["run"])
     with asking(farm) as (_, queries):
         eventually(lambda: queries.tally(run).statuses.get("running"))
-        assert farm.having(FARM_CONCURRENCY="1")("submit", one, "--new-run", "--no-wait").returncode == 0
+        assert farm.having(FARM_CONCURRENCY="1")("submit", renewed(one), "--no-wait").returncode == 0
         # The new worker may have begun with the line already: that attempt has no outcome yet.
         ended = [attempt["outcome"] for attempt in queries.attempts(run, 0, 1) if attempt["ended_at"]]
         assert ended == ["returned"]
@@ -132,10 +140,10 @@ def test_a_service_starts_the_farm_s_own_servers_again_where_they_have_ended(
 def test_an_environment_that_is_written_down_while_the_worker_runs_is_served(
     own_farm: Command, one: Path, core: LeanEnvironment, tmp_path: Path
 ) -> None:
-    assert own_farm("submit", one, "--new-run").returncode == 0
+    assert own_farm("submit", renewed(one)).returncode == 0
     table = toolchain(tmp_path / "toolchain", core).table("mine", f'lean_path = ["{core.lean_path[0]}"]')
     (home_of(own_farm) / "farm.toml").write_text(table + HEADER_LINE)
-    said = own_farm("submit", one, "--environment", "mine", "--tier", "audit", "--new-run")
+    said = own_farm("submit", renewed(one), "--environment", "mine", "--tier", "audit")
     assert said.returncode == 0, said.stderr
     assert [(line["farm"]["environment"], line["farm"]["verdict"]) for line in lines(one)] == [
         ("mine", "proved")

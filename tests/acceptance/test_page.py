@@ -519,7 +519,7 @@ class TestLooking:
         run = page.load(tmp_path, entry(PROVED, 1), entry(PROVED, 2))
         page.quiet.judge(run, 1, 2)
         words = "--environment", "next", "--no-wait"
-        again = page.quiet.farm.json("recheck", run, *words)["run"]
+        again = page.quiet.farm.json("rejudge", run, *words)["run"]
         browser = page.local()
         shown = browser.get(f"/page/runs/{again}").text
         assert f"recheck of {run} in next: m.jsonl" in Tags(shown).text

@@ -38,7 +38,7 @@ def mixed(folder: Path) -> Path:
 
 
 def started(farm: Command) -> None:
-    assert farm("list").returncode == 0
+    assert farm("status", "--runs").returncode == 0
 
 
 def lost(queries: Queries, run_id: str) -> bool:

@@ -92,7 +92,7 @@ def test_the_tables_say_what_json_says(farm: Command, run: str) -> None:
 
 
 def test_the_newest_run_is_reported_without_a_word(farm: Command, run: str) -> None:
-    newest = farm.json("list", "-n", 1)["runs"][0]["run"]
+    newest = farm.json("status", "--runs", "-n", 1)["runs"][0]["run"]
     assert farm.json("report")["runs"][0]["run"] == newest
 
 

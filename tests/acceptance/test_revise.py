@@ -76,7 +76,7 @@ class TestCancel:
     def test_of_an_unknown_run_is_refused(self, quiet: Quiet) -> None:
         said = quiet.farm("cancel", "nosuchrun")
         assert said.returncode == 2
-        assert "no run begins with 'nosuchrun'; list all runs with: farm list" in said.stderr
+        assert "no run begins with 'nosuchrun'; list all runs with: farm status --runs" in said.stderr
 
     def test_without_a_run_says_which_are_there(self, quiet: Quiet) -> None:
         assert quiet.farm("cancel").returncode == 2
@@ -94,7 +94,7 @@ class TestRetry:
         assert at_work.farm("submit", path).returncode == 0
         assert verdicts(path) == [PROVED, ENDLESS, WRONG]
         run_id = lines(path)[0]["farm"]["run_id"]
-        said = at_work.farm("retry", run_id, "--verdict", "timeout", "--timeout", 120)
+        said = at_work.farm("rejudge", run_id, "--in-place", "--verdict", "timeout", "--timeout", 120)
         assert said.returncode == 0, said.stderr
         assert "1 line will be checked again" in said.stderr
         assert verdicts(path) == [PROVED, PROVED, WRONG]
@@ -113,7 +113,7 @@ class TestRetry:
         self, quiet: Quiet, long: Path, flags: tuple[str, ...], words: str
     ) -> None:
         run_id = quiet.farm.json("submit", long, "--no-wait")["run"]
-        said = quiet.farm("retry", run_id, *flags)
+        said = quiet.farm("rejudge", run_id, "--in-place", *flags)
         assert said.returncode == 2
         assert words in said.stderr
 
@@ -125,7 +125,7 @@ class TestRetryOnAnotherTier:
         path = write(tmp_path / "a.jsonl", entry(PROVED, 11), entry(WRONG, 12))
         assert at_work.farm("submit", path, "--tier", "lean", "--policy", "axiom=reject").returncode == 0
         run_id = lines(path)[0]["farm"]["run_id"]
-        said = at_work.farm("retry", run_id, "--verdict", "proved", "--tier", "kernel")
+        said = at_work.farm("rejudge", run_id, "--in-place", "--verdict", "proved", "--tier", "kernel")
         assert said.returncode == 0, said.stderr
         first, second = (line["farm"] for line in lines(path))
         assert (first["verdict"], first["tier"], second["tier"]) == ("proved", "kernel", "lean")
@@ -149,7 +149,9 @@ class TestRetryOnAnotherTier:
         self, quiet: Quiet, audited: str
     ) -> None:
         before = quiet.rows()
-        said = quiet.farm("retry", audited, "--verdict", "proved", "--tier", "kernel", "--no-wait")
+        said = quiet.farm(
+            "rejudge", audited, "--in-place", "--verdict", "proved", "--tier", "kernel", "--no-wait"
+        )
         assert said.returncode == 2
         for name in ("plain", "bare"):
             words = f"the environment '{name}' does not support the tier kernel, only audit and lean"
@@ -157,17 +159,24 @@ class TestRetryOnAnotherTier:
         assert quiet.rows() == before
 
     def test_a_weaker_one_is_another_run(self, quiet: Quiet, audited: str) -> None:
-        said = quiet.farm("retry", audited, "--verdict", "proved", "--tier", "lean", "--no-wait")
+        said = quiet.farm(
+            "rejudge", audited, "--in-place", "--verdict", "proved", "--tier", "lean", "--no-wait"
+        )
         assert said.returncode == 2
         assert "ask for the tier audit, which trusts less" in said.stderr
-        assert quiet.farm("retry", audited, "--verdict", "proved", "--tier", "best").returncode == 2
+        assert (
+            quiet.farm("rejudge", audited, "--in-place", "--verdict", "proved", "--tier", "best").returncode
+            == 2
+        )
 
     def test_known_holes_of_a_kernel_are_refused_as_at_a_submit(self, quiet: Quiet, tmp_path: Path) -> None:
         quiet.store.register([replace(CORE, name="old", toolchain="4.9.0")])
         path = write(tmp_path / "a.jsonl", entry(PROVED, 1, environment="old"))
         run_id = quiet.farm.json("submit", path, "--no-wait", "--tier", "audit")["run"]
         assert quiet.farm("cancel", run_id).returncode == 0
-        said = quiet.farm("retry", run_id, "--status", "cancelled", "--tier", "kernel", "--no-wait")
+        said = quiet.farm(
+            "rejudge", run_id, "--in-place", "--status", "cancelled", "--tier", "kernel", "--no-wait"
+        )
         assert said.returncode == 2
         assert "known holes" in said.stderr
 
@@ -182,7 +191,7 @@ class TestSubmitAgain:
         assert verdicts(path) == [PROVED, WRONG]
         again = at_work.farm("submit", path)
         assert f"Run {run_id}: submitted before" in again.stderr
-        assert "--new-run" in again.stderr
+        assert f"To judge all of them again: farm rejudge {run_id}" in again.stderr
         assert [run.id for run in at_work.queries.runs() if run.manifests == (path,)] == [run_id]
 
     def test_after_a_kill_in_the_middle_finishes_the_job(self, quiet: Quiet, tmp_path: Path) -> None:
@@ -322,7 +331,7 @@ def elsewhere(quiet: Quiet, folder: Path) -> Command:
 def test_a_sweep_by_hand_takes_back_what_a_dead_worker_held(quiet: Quiet, long: Path) -> None:
     quiet.farm("submit", long, "--no-wait")
     assert quiet.store.claim(["core"], worker="dead", lease_seconds=-1)
-    said = quiet.farm("sweep", "--now", "--json")
+    said = quiet.farm("worker", "--sweep", "--now", "--json")
     assert json.loads(said.stdout) == {"schema": 1, "taken_back": 1, "past_deadline": 0, "given_up": []}
     assert "Requeued 1 check" in said.stderr
 
@@ -331,7 +340,7 @@ def test_a_sweep_tells_which_checks_have_lost_their_last_worker(quiet: Quiet, lo
     quiet.farm("submit", long, "--no-wait")
     for _ in range(quiet.store.max_failures):
         assert quiet.store.claim(["core"], worker="dead", lease_seconds=-1)
-        said = quiet.farm("sweep", "--now", "--json")
+        said = quiet.farm("worker", "--sweep", "--now", "--json")
         assert said.returncode == 0, said.stderr
     ended = [{"environment": "core", "tier": "kernel", "checks": 1}]
     assert json.loads(said.stdout)["given_up"] == ended
@@ -342,7 +351,7 @@ def test_a_sweep_by_hand_after_an_outage_leaves_workers_the_time_to_extend_their
 ) -> None:
     quiet.farm("submit", long, "--no-wait")
     claims = quiet.store.claim(["core"], worker="cut off", lease_seconds=-1, most=2)
-    with quiet.farm.having(FARM_LEASE_SECONDS="60").forked(tmp_path / "sweep", "sweep") as sweep:
+    with quiet.farm.having(FARM_LEASE_SECONDS="60").forked(tmp_path / "sweep", "worker", "--sweep") as sweep:
         eventually(lambda: "2 leases ran out" in sweep.said or sweep.process.poll() is not None)
         quiet.store.extend([claim.hold for claim in claims], lease_seconds=60)
         assert sweep.ended() == 0
@@ -353,7 +362,7 @@ def test_a_sweep_by_hand_after_an_outage_leaves_workers_the_time_to_extend_their
 def test_a_sweep_by_hand_takes_back_what_nobody_extends_for_one_lease(quiet: Quiet, long: Path) -> None:
     quiet.farm("submit", long, "--no-wait")
     assert quiet.store.claim(["core"], worker="dead", lease_seconds=-1)
-    said = quiet.farm.having(FARM_LEASE_SECONDS="1")("sweep", "--json")
+    said = quiet.farm.having(FARM_LEASE_SECONDS="1")("worker", "--sweep", "--json")
     assert json.loads(said.stdout)["taken_back"] == 1
     assert "1 lease ran out" in said.stderr
     assert outcomes(quiet, quiet.queries.run(None).id) == ["lost"]

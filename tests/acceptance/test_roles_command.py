@@ -50,7 +50,7 @@ def test_a_whole_farm_works_with_a_role_for_each_part_and_says_which_one_a_comma
         (submitter, ("prune", "--older-than", "1d"), Role.OWNER),
         (worker, ("db", "upgrade"), Role.OWNER),
         (reader, ("status", run), Role.SUBMITTER),
-        (submitter, ("sweep", "--now"), Role.WORKER),
+        (submitter, ("worker", "--sweep", "--now"), Role.WORKER),
     ):
         refused = farm(*words)
         needed = f"`farm {words[0]}` needs the role {role}: name its URL in FARM_DATABASE_URL"
@@ -93,9 +93,9 @@ def test_a_password_is_changed_by_removing_its_file_while_what_runs_goes_on(
             file.unlink()
             assert farm("db", "roles", "--passwords", passwords).returncode == 0
             assert running.execute("SELECT count(*) FROM checks").fetchone() == (0,)
-        refused = before("workers")
+        refused = before("status", "--workers")
         assert (refused.returncode, f"refused the password of `{Role.WORKER}`" in refused.stderr) == (1, True)
-        assert as_role(farm, Role.WORKER, file.read_text().strip())("workers").returncode == 0
+        assert as_role(farm, Role.WORKER, file.read_text().strip())("status", "--workers").returncode == 0
     finally:
         down(settled)
 

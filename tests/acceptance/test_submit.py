@@ -234,7 +234,7 @@ def test_lines_are_found_by_name_and_counted_with_n(quiet: Quiet, tmp_path: Path
     shown = quiet.farm("show", run_id, "--name", "t1").stdout
     assert [name for name in ("t0", "t1", "t2") if name in shown] == ["t1"]
     assert "t1" not in quiet.farm("show", run_id, "-n", 1).stdout
-    assert len(quiet.farm.json("list", "-n", 1)["runs"]) == 1
+    assert len(quiet.farm.json("status", "--runs", "-n", 1)["runs"]) == 1
 
 
 def test_a_retry_can_change_the_processor_time_and_picks_lines_with_the_word_that_show_has(
@@ -242,11 +242,11 @@ def test_a_retry_can_change_the_processor_time_and_picks_lines_with_the_word_tha
 ) -> None:
     run_id = submitted(quiet, three(tmp_path / "three.jsonl"))
     quiet.judge(run_id, 1, 2)
-    said = quiet.farm("retry", run_id, "--verdict", "proved", "--cpu", 7, "--no-wait")
+    said = quiet.farm("rejudge", run_id, "--in-place", "--verdict", "proved", "--cpu", 7, "--no-wait")
     assert said.returncode == 0, said.stderr
     asked = "SELECT cpu_seconds FROM jobs JOIN checks ON checks.id = check_id ORDER BY line"
     assert quiet.ask(asked) == [7.0, 7.0, 60.0]
-    assert quiet.farm("retry", run_id, "--verdict", "proved", "--cpu", -1).returncode == 2
+    assert quiet.farm("rejudge", run_id, "--in-place", "--verdict", "proved", "--cpu", -1).returncode == 2
 
 
 @pytest.mark.parametrize("count", [-2, 0])
@@ -313,7 +313,7 @@ def test_a_retry_whose_verdicts_could_not_be_written_is_refused_before_it_begins
     quiet.judge(run_id, 1, 2, 3)
     folder.chmod(0o555)
     try:
-        asked = ("retry", run_id, "--verdict", "proved")
+        asked = ("rejudge", run_id, "--in-place", "--verdict", "proved")
         with quiet.farm.started(tmp_path / "retry", *asked, prefix=AS_OTHERS) as retry:
             assert retry.ended() == 2
         assert "--no-export" in retry.said
@@ -541,7 +541,7 @@ def test_nothing_is_judged_twice_when_the_same_file_is_submitted_twice_at_once(
     farm: Command, tmp_path: Path
 ) -> None:
     path = three(tmp_path / "a.jsonl")
-    before = len(farm.json("list", "--most", 1000)["runs"])
+    before = len(farm.json("status", "--runs", "--most", 1000)["runs"])
     with (
         farm.forked(tmp_path / "one", "submit", path) as one,
         farm.forked(tmp_path / "two", "submit", path) as two,
@@ -549,5 +549,5 @@ def test_nothing_is_judged_twice_when_the_same_file_is_submitted_twice_at_once(
         statuses = {one.ended(), two.ended()}
     # It is one run; the later export finds a file that the other has written, with the same verdicts.
     assert statuses <= {0, 5}
-    assert len(farm.json("list", "--most", 1000)["runs"]) == before + 1
+    assert len(farm.json("status", "--runs", "--most", 1000)["runs"]) == before + 1
     assert verdicts(path) == KINDS

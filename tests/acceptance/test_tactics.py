@@ -1,4 +1,4 @@
-"""`farm tactics`: the tactics of a run's proofs, counted by a real Lean, beside numbers counted by hand."""
+"""`farm report --tactics`: the tactics of proofs, counted by a real Lean, beside numbers counted by hand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(farm: Command, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_numbers_are_those_counted_by_hand(farm: Command, run: str) -> None:
-    (found,) = farm.json("tactics", run)["runs"]
+    (found,) = farm.json("report", "--tactics", run)["runs"]
     # exact; constructor, two bullets, two exacts and a skip; exact; skip and exact; skip and exact; none; and
     # the first again.
     assert (found["proofs"], found["without_tactics"], found["most_tactics"]) == (7, 1, 6)
@@ -67,18 +67,18 @@ def test_the_numbers_are_those_counted_by_hand(farm: Command, run: str) -> None:
 
 
 def test_the_newest_run_is_counted_and_shown_in_tables(farm: Command, run: str) -> None:
-    shown = farm("tactics")
+    shown = farm("report", "--tactics")
     assert shown.returncode == 0, shown.stderr
     assert run in shown.stdout
     assert "85.7" in shown.stdout  # six of seven proofs have an exact
-    table = farm("tactics", run, "--format", "csv", "--table", "words").stdout
+    table = farm("report", "--tactics", run, "--format", "csv", "--table", "words").stdout
     rows = list(csv.DictReader(io.StringIO(table)))
     assert [(each["tactic"], each["uses"]) for each in rows][:2] == [("exact", "7"), ("skip", "3")]
-    assert r"\label{tab:tactics}" in farm("tactics", run, "--format", "latex").stdout
+    assert r"\label{tab:tactics}" in farm("report", "--tactics", run, "--format", "latex").stdout
 
 
 def test_a_sample_is_the_same_each_time(farm: Command, run: str) -> None:
-    first, second = (farm.json("tactics", run, "--sample", "2")["runs"] for _ in range(2))
+    first, second = (farm.json("report", "--tactics", run, "--sample", "2")["runs"] for _ in range(2))
     assert first == second
     assert first[0]["proofs"] in (2, 3)  # one program proves two lines
 
@@ -144,15 +144,15 @@ def test_what_lean_does_not_read_to_its_end_is_not_counted(checker: Checker, cor
     ],
 )
 def test_bad_input_is_refused(farm: Command, arguments: list[str], says: str) -> None:
-    ended = farm("tactics", *arguments)
+    ended = farm("report", "--tactics", *arguments)
     assert ended.returncode == 2
     assert says in ended.stderr
 
 
 def test_a_run_given_twice_and_an_unknown_table_are_refused(farm: Command, run: str) -> None:
-    twice = farm("tactics", run, run)
+    twice = farm("report", "--tactics", run, run)
     assert twice.returncode == 2
-    unknown = farm("tactics", run, "--format", "csv", "--table", "nosuch")
+    unknown = farm("report", "--tactics", run, "--format", "csv", "--table", "nosuch")
     assert unknown.returncode == 2
     assert "it has tactics, words" in unknown.stderr
 
@@ -160,6 +160,6 @@ def test_a_run_given_twice_and_an_unknown_table_are_refused(farm: Command, run: 
 def test_a_run_without_a_proof_has_no_table(farm: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "wrong.jsonl", {**LINE, "name": "w", "generation": "  skip"})
     run = str(farm.json("submit", path)["run"])
-    ended = farm("tactics", run, "--format", "csv")
+    ended = farm("report", "--tactics", run, "--format", "csv")
     assert (ended.returncode, ended.stdout) == (0, "")
     assert f"{run} has no proved line" in ended.stderr

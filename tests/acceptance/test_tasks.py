@@ -96,7 +96,7 @@ def test_lines_and_runs_forbid_together_and_lines_say_whether_choice_is_used(
     assert [each["reason"] for each in told] == reasons
     assert [each["uses_choice"] for each in told] == [None, False, None, False]
     assert "`exact`" in told[2]["detail"]
-    refused = farm("submit", manifest, "--tier", "lean", "--new-run")
+    refused = farm("submit", manifest, "--tier", "lean")
     assert refused.returncode == 2
     assert 'm.jsonl:3: field "forbid": the tier lean' in refused.stderr, refused.stderr
     unknown = write(tmp_path / "n.jsonl", {**ROW, "generation": PLAIN, "forbid": ["nothing.at.all"]})

@@ -17,7 +17,11 @@ from tests.processes import PATIENCE, eventually
 
 # The page types their commands.
 pytestmark = pytest.mark.reaches(
-    "farm.cli.operating", "farm.cli.reporting", "farm.cli.serving", "farm.cli.show"
+    "farm.cli.operating",
+    "farm.cli.serving",
+    "farm.cli.show",
+    "farm.cli.watching",
+    "farm_workers.cli.reporting",
 )
 PAGE = (Path(__file__).parents[2] / "docs" / "start" / "tutorial.md").read_text()
 _BLOCK = re.compile(r'^```(sh|text)(?: title="([^"]*)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)

@@ -61,8 +61,9 @@ def manifest(tmp_path: Path) -> Path:
 def test_each_line_is_judged_by_the_lean_it_names_and_no_verdict_is_shared_between_them(
     quiet: Quiet, manifest: Path
 ) -> None:
-    for submitted in (1, 2):
-        said = quiet.farm("submit", manifest, "--new-run", "--tier", "lean", "--policy", "imports=report")
+    for submitted in ("batch", "interactive"):
+        words = "--priority", submitted, "--tier", "lean", "--policy", "imports=report"
+        said = quiet.farm("submit", manifest, *words)
         assert said.returncode == 0, said.stderr
         assert verdicts(manifest) == [PROVED, PROVED, WRONG, PROVED], submitted
         told = [line["farm"] for line in lines(manifest)]

@@ -1,4 +1,4 @@
-"""Looking at the whole farm: farm workers, farm top, and farm status without a run."""
+"""Looking at the whole farm: farm status --workers, farm status --watch, and farm status without a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE = "odd\x1b[31m\x9b\u202e\nsecond"
 
 
 def workers(quiet: Quiet) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = quiet.farm.json("workers")["workers"]
+    found: list[dict[str, Any]] = quiet.farm.json("status", "--workers")["workers"]
     return found
 
 
@@ -63,12 +63,12 @@ def test_a_worker_is_shown_as_it_serves_works_is_stopped_ends_and_is_gone(
         worker.process.terminate()
         assert worker.ended() == 0, worker.said
     assert workers(quiet) == []
-    assert "start one with: farm worker" in quiet.farm("workers").stderr
+    assert "start one with: farm worker" in quiet.farm("status", "--workers").stderr
 
 
 def _is_listed(quiet: Quiet, worker: Running) -> None:
     (found,) = workers(quiet)
-    said = quiet.farm("workers")
+    said = quiet.farm("status", "--workers")
     assert (found["pid"], found["node"]) == (worker.process.pid, os.uname().nodename)
     assert (found["state"], found["silent"], found["checks"]) == ("serving", False, [])
     assert (found["busy"], found["threads"], found["farm_version"]) == (0, 2, farm_version())
@@ -86,7 +86,7 @@ def _is_at_work(quiet: Quiet, run_id: str) -> None:
     assert (at_work["run"], at_work["line"], at_work["name"]) == (run_id, 2, HOSTILE)
     assert (at_work["environment"], at_work["attempt"]) == ("core", 1)
     assert at_work["seconds"] >= 0
-    said = quiet.farm("workers").stdout
+    said = quiet.farm("status", "--workers").stdout
     assert f"{run_id}:2 odd\\x1b[31m\\x9b\\u202e\\nsecond" in said
     assert not set(said) & set("\x1b\x9b\u202e")
 
@@ -99,12 +99,12 @@ def test_a_worker_that_was_killed_is_marked_and_it_is_said_what_to_do_and_names_
         load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1, name=f"[red]{HOSTILE}"))
         name = f"{os.uname().nodename}:{worker.process.pid}"
         quiet.store.claim(["core"], worker=name, lease_seconds=600)
-        shown = quiet.farm("top").stdout
+        shown = quiet.farm("status", "--watch").stdout
         worker.process.kill()
     assert "[red]odd\\x1b[31m\\x9b\\u202e\\nsecond" in shown
     assert not set(shown) & set("\x1b\x9b\u202e")
     eventually(lambda: workers(quiet)[0]["silent"])
-    said = quiet.farm("workers")
+    said = quiet.farm("status", "--workers")
     assert re.search(r"\bsilent\b", said.stdout)
     assert "longer than its lease" in said.stderr
     assert "farm worker" in said.stderr
@@ -178,20 +178,20 @@ def test_a_newest_run_with_unjudged_lines_is_told_by_the_exit_status(quiet: Quie
     assert quiet.farm("status", "--json").returncode == 3
 
 
-# farm top
+# farm status --watch
 
 
 def test_without_a_terminal_one_picture_is_printed(quiet: Quiet, tmp_path: Path) -> None:
     run_id = load(quiet.store, tmp_path / "a.jsonl", *[entry(PROVED, n) for n in range(1, 5)])
     quiet.judge(run_id, 1, 2, 3)
-    said = quiet.farm("top")
+    said = quiet.farm("status", "--watch")
     assert (said.returncode, said.stderr) == (0, "")
     assert "0.1 checks/s over the last minute" in said.stdout
     assert "proved 100.0%" in said.stdout
     assert "timeouts 0.0%, judge errors 0.0%" in said.stdout
     assert re.search(r"core .*batch .*kernel .*1 .*none", said.stdout)
     assert "There are no workers" in said.stdout
-    facts = quiet.farm.json("top")
+    facts = quiet.farm.json("status", "--watch")
     assert (facts["checks_per_second"], facts["threads"], facts["workers"]) == (0.05, 0, [])
     assert facts["verdicts"] == {"last_60_seconds": {"proved": 3}, "last_300_seconds": {"proved": 3}}
     (queue,) = facts["queues"]
@@ -254,7 +254,7 @@ def _control(descriptor: int) -> None:
 
 
 def test_ctrl_c_ends_the_picture_and_the_terminal_is_as_before(quiet: Quiet) -> None:
-    with in_a_terminal(quiet.farm, "top") as terminal:
+    with in_a_terminal(quiet.farm, "status", "--watch") as terminal:
         before = terminal.modes()
         eventually(lambda: b"checks/s" in terminal.shown)
         assert terminal.modes() != before
@@ -271,7 +271,7 @@ def _ended_by(terminal: Terminal, key: bytes) -> None:
 def test_the_picture_is_drawn_anew_and_tells_of_a_postgresql_that_goes_away_till_a_key_ends_it(
     quiet: Quiet, tmp_path: Path
 ) -> None:
-    with in_a_terminal(quiet.farm, "top") as terminal:
+    with in_a_terminal(quiet.farm, "status", "--watch") as terminal:
         before = terminal.modes()
         eventually(lambda: b"Nothing waits." in terminal.shown)
         with refused(quiet):

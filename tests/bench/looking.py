@@ -1,4 +1,4 @@
-"""Benchmarks, looking at the farm: what a worker's sign of life costs, and one picture of `farm top`.
+"""Benchmarks, looking at the farm: a worker's sign of life, and one picture of `farm status --watch`.
 
 The database has a million verdicts, of which the last five minutes brought a share, a long queue, and as many
 workers as a large cluster, each with its checks under way.
@@ -122,8 +122,8 @@ def _pictures(farm: FarmAtWork) -> Iterator[Figure]:
         )
         terminal.print(shown)
 
-    yield _figure("top_first", "farm top, the first picture", picture, times=1)
-    yield _figure("top", "farm top, each after it", picture, times=TIMES, at_most=_BAR_MS)
+    yield _figure("top_first", "farm status --watch, the first picture", picture, times=1)
+    yield _figure("top", "farm status --watch, each after it", picture, times=TIMES, at_most=_BAR_MS)
     yield _figure("top_pace", "of it the pace", rates.look, times=TIMES)
     yield _figure("top_queues", "of it the queues", lambda: overview.queues(most=live_tables.MOST_COUNTED))
     longest = partial(overview.longest_at_work, most=live_tables.MOST_SHOWN)

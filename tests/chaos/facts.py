@@ -185,7 +185,7 @@ def settings(*, database_url: str, broker_url: str, home: Path, attempts: int | 
 
 def submit(manifest: Path, *, alone: bool = False) -> list[str]:
     """Return the words of a `farm submit`, which resume a run that is there; `alone`, it shares nothing."""
-    return ["submit", str(manifest), *(["--no-share", "--new-run"] if alone else [])]
+    return ["submit", str(manifest), *(["--no-share"] if alone else [])]
 
 
 def submit_unserved(manifest: Path) -> list[str]:

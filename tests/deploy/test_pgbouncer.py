@@ -130,10 +130,10 @@ def test_one_connection_to_postgresql_is_enough_for_everything(
             assert [item["verdict"] for item in answer["items"]] == ["proved", "timeout", "rejected"]
         assert farm.json("doctor")["parts"]
         assert "farm_up 1" in farm("metrics", "--once").stdout
-        assert farm("sweep").returncode == 0
+        assert farm("worker", "--sweep").returncode == 0
         assert farm("db", "upgrade").returncode == 0
         assert farm("export", "-o", tmp_path / "out.jsonl").returncode == 0
-        for command in ("status", "list", "show", "report", "workers", "top", "environments"):
+        for command in ("status", "show", "report", "environments"):
             asked = farm(command)
             assert asked.returncode == 0, asked.stderr
     check_all(narrow, manifest)

@@ -558,7 +558,7 @@ class TestFindingARun:
     @pytest.mark.usefixtures("three")
     def test_a_beginning_that_two_runs_share_is_refused(self, queries: Queries) -> None:
         with pytest.raises(
-            Exception, match="more than one run begins with ''; list all runs with: farm list"
+            Exception, match="more than one run begins with ''; list all runs with: farm status --runs"
         ):
             queries.run("")
 

@@ -21,7 +21,7 @@ from tests.isolation_levels import isolated
 
 @pytest.mark.parametrize("program", ["prove(`F`,\nALL_TAC\n);;\n", "\0"])
 def test_a_judge_that_is_asked_about_such_a_line_blames_the_line(program: str, tmp_path: Path) -> None:
-    """As `farm retry` asks; no image is made for it, so that any environment will do."""
+    """As `farm rejudge --in-place` asks; no image is made for it, so that any environment will do."""
     check = Check.of(program=program, limits=Limits(), challenge=Challenge(program="`T` `F`", name=""))
     hol_light = environment("hol", {}, Path("/nowhere"))
     set_mm = MetamathEnvironment(

@@ -61,7 +61,7 @@ def test_lines_of_metamath_go_through_a_whole_farm(farm: Command, tmp_path: Path
     found = lines(manifest)[0]["farm"]
     assert found["detail"] == "The farm's verifier and metamath accepted the proof."
     assert found["statement"] == "compared"
-    [run] = farm.json("list")["runs"]
+    [run] = farm.json("status", "--runs")["runs"]
     shown = farm("show", run["run"])
     assert shown.returncode == 0, shown.stderr
     assert "Lean" not in shown.stdout

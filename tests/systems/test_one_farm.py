@@ -72,7 +72,7 @@ def test_each_environment_is_served_when_it_is_ready(farm: Command, tmp_path: Pa
         said = farm(*command)
         assert said.returncode == 0, said.stderr
         assert re.search(r"hol\b.*starting for \d+ s", said.stdout + said.stderr), (command, said)
-    assert "hol: starting for" in farm("workers").stdout
+    assert "hol: starting for" in farm("status", "--workers").stdout
 
 
 def test_a_worker_refuses_what_is_not_whole(farm: Command, tmp_path: Path) -> None:

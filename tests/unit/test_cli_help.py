@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 from farm.cli.command import app
+from farm.cli.help import PANELS
 from farm.version import farm_version
 from tests.commands import Command
 
@@ -51,15 +52,14 @@ _OPTIONS = [(path, option) for path, command in COMMANDS.items() for option in c
 
 def test_the_commands_are_those_of_the_design() -> None:
     assert set(COMMANDS) == {
-        *("submit", "status", "list", "show", "report", "leaderboard", "export", "assemble", "negate"),
-        *("holes", "fill"),
-        *("cancel", "retry", "recheck", "sweep", "prune", "serve"),
-        *("workers", "top"),
+        *("submit", "status", "show", "report", "export"),
+        "holes",
+        *("cancel", "rejudge", "prune", "serve"),
         *("keys add", "keys list", "keys revoke"),
         *("prove", "search", "bundle"),
         *("serve", "mcp", "metrics"),
-        *("check", "audit", "dataset", "extract", "selftest", "exploits", "worker", "bench"),
-        *("tidy", "repair", "minimize", "verify-repo", "tactics"),
+        *("check", "audit", "dataset", "extract", "selftest", "worker", "bench"),
+        *("mend", "verify-repo"),
         *("environments", "environments add", "environments declare", "environments fit"),
         *("environments probe", "environments verify"),
         *("environments pack", "environments remove"),
@@ -67,11 +67,50 @@ def test_the_commands_are_those_of_the_design() -> None:
     }
 
 
+def test_there_are_at_most_thirty_commands_each_in_one_panel_and_eight_come_first() -> None:
+    top = [path.partition(" ")[0] for path in COMMANDS]
+    assert sorted(set(top)) == sorted(name for names in PANELS.values() for name in names)
+    assert len(set(top)) <= 30
+    assert len(next(iter(PANELS.values()))) == 8
+
+
 def test_a_command_says_what_it_does_and_gives_an_example() -> None:
     for path in COMMANDS:
         command = COMMANDS[path]
         assert re.fullmatch(r"[A-Z].*\.", (command.help or "").partition("\n")[0]), path
         assert re.match(rf"Example: ([^|]* \| )?farm {path}", command.epilog or ""), path
+
+
+#: Options that do not go together, and what the refusal says.
+REFUSED = {
+    "status --runs --workers": "--runs and --workers show different things; give one of them",
+    "status k3m9 --watch": "RUN and --watch show different things",
+    "rejudge k3m9 --verdict timeout": "pick lines of the run itself; add --in-place",
+    "rejudge k3m9 --in-place --priority batch": "--priority is for another run",
+    "submit a.jsonl -o b.jsonl": "-o and --force belong to --dry-run",
+    "holes k3m9 -o a.jsonl --open": "--open belongs to --fill",
+    "holes a.jsonl -o b.jsonl --fill --cut": "leave it out with --fill",
+    "holes k3m9 7xwp -o a.jsonl": "2 runs are given",
+    "report --leaderboard board --tactics": "--leaderboard and --tactics exclude each other",
+    "report --leaderboard board --format csv": "leave out --format and --table",
+    "report --tactics --by difficulty": "--by is for the report of verdicts",
+    "report --bundles": "--bundles belongs to --leaderboard; add it",
+    "mend a.lean -o b.lean": "give exactly one of --tidy, --repair, --minimize",
+    "mend a.lean -o b.lean --tidy --repair": "give exactly one of",
+    "mend a.lean -o b.lean --tidy --sorry": "--sorry belongs to --repair",
+    "mend a.lean -o b.lean --repair --self-contained t": "--self-contained belongs to --minimize",
+    "worker --now": "--now belongs to --sweep",
+    "selftest --write tricks --served": "--write judges nothing; leave out",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_options_that_do_not_go_together_are_refused_before_anything_starts(
+    tmp_path: Path, words: str
+) -> None:
+    said = Command({"FARM_HOME": str(tmp_path / "home")})(*words.split())
+    assert (said.returncode, REFUSED[words] in said.stderr) == (2, True), said.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_option_says_what_it_does() -> None:

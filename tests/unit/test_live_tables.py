@@ -130,7 +130,7 @@ def test_the_picture_shows_first_what_is_not_well_then_the_longest_check() -> No
     places = [said.index(name) for name in ("w35", "w36", "w37", "w00")]
     assert places == sorted(places)
     assert "w34" not in said
-    assert f"and {40 - live_tables.MOST_SHOWN} more: farm workers" in said
+    assert f"and {40 - live_tables.MOST_SHOWN} more: farm status --workers" in said
 
 
 def test_workers_that_were_killed_do_not_fill_the_picture() -> None:
@@ -138,7 +138,7 @@ def test_workers_that_were_killed_do_not_fill_the_picture() -> None:
     said = picture([*killed, replace(WELL, name="live")])
     assert "live" in said
     assert said.count("silent") == 3
-    assert "and 37 more: farm workers" in said
+    assert "and 37 more: farm status --workers" in said
 
 
 def test_the_picture_counts_the_threads_of_workers_that_are_heard_of() -> None:

@@ -87,7 +87,7 @@ _TROUBLE = (
     Series(
         "Leases held and overdue",
         """Checks that workers hold, and leases that have expired without anybody taking them back. Overdue
-        leases that stay mean that no worker sweeps: run `farm sweep`.""",
+        leases that stay mean that no worker sweeps: run `farm worker --sweep`.""",
         [
             Prom("sum(max by (environment) (farm_leases_held))", "held"),
             Prom("max(farm_leases_overdue)", "overdue"),

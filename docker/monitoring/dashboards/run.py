@@ -40,7 +40,7 @@ _NOW = (
     ),
     _number(
         "Not judged by the farm",
-        "Lines that ended as judge_error: the farm failed at them, and `farm retry` submits them again.",
+        "Lines that ended as judge_error: the farm failed; `farm rejudge RUN --in-place` judges them again.",
         "judge_errors",
     ),
 )

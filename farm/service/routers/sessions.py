@@ -32,7 +32,7 @@ class Opening(exact.Exact):
     """What a session is opened on: a `formal_statement`, or a `program` whose sorries are the open places.
 
     With the `task` disprove the session is on the statement's negation. `negates` comes from lines of
-    `farm negate`.
+    `farm submit --disprove --dry-run`.
     """
 
     program: exact.Text = ""

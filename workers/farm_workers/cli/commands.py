@@ -39,7 +39,16 @@ from farm.lean_text.header import header_end
 from farm.limits import CPU_PER_WALL, Limits, require_possible
 from farm.settings import WAYS, Settings
 from farm.version import farm_version
-from farm_workers.cli import bundling, claims, counting, datasets, environments, extracting, mending
+from farm_workers.cli import (
+    bundling,
+    claims,
+    datasets,
+    environments,
+    extracting,
+    mending,
+    reporting,
+    sweeping,
+)
 from farm_workers.cli.programs import program_text
 
 # Slow imports stand in the commands that need them: `farm --help` answers at once.
@@ -82,9 +91,9 @@ def add_to(app: typer.Typer) -> None:
     bundling.add_to(app)
     datasets.add_to(app)
     claims.add_to(app)
-    counting.add_to(app)
     extracting.add_to(app)
     mending.add_to(app)
+    reporting.add_to(app)
     environments.add_to(app)
 
 
@@ -102,6 +111,22 @@ def worker(
         str | None,
         Option(help="Address of the metrics; anyone who reaches it may read them.", show_default="127.0.0.1"),
     ] = None,
+    sweep: Annotated[
+        bool,
+        Option(
+            "--sweep",
+            help="Check nothing: requeue the checks of dead workers and cancel lines past their deadline, "
+            "which every worker does from time to time.",
+        ),
+    ] = False,
+    now: Annotated[
+        bool,
+        Option(
+            "--now",
+            help="With --sweep: do not wait for workers that may only have lost PostgreSQL for a while.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, Option("--json", help="With --sweep: print JSON for scripts.")] = False,
 ) -> None:
     """Check proofs on this machine until stopped; serves each environment when it is found fit to judge here.
 
@@ -111,6 +136,11 @@ def worker(
 
     It raises its limit of open files as far as it may, and runs no more checks at once than that allows.
     """
+    if sweep:
+        sweeping.sweep(now=now, as_json=as_json)
+        return
+    if now or as_json:
+        raise UsageError(f"{'--now' if now else '--json'} belongs to --sweep; add --sweep, or leave it out")
     from farm import log, tracing
     from farm_workers.machine.descriptors import checks_at_once, raise_limit
     from farm_workers.machine.opening import remove_leftovers

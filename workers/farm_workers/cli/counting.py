@@ -1,16 +1,15 @@
-"""The command `farm tactics`: counts the tactics of a run's proofs."""
+"""The counts of `farm report --tactics`: the tactics of the proofs of runs, which Lean reads again here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from typer import Argument, Option
 
-from farm.cli.options import AsJson, print_json
-from farm.cli.reporting import Format, TableName, print_formatted, require_form
+from farm.cli.options import print_json
+from farm.cli.reporting import print_formatted, require_form
 from farm.connections import Connections
 from farm.exit_status import ExitStatus
 from farm.settings import Settings
@@ -21,33 +20,11 @@ if TYPE_CHECKING:
     from farm.store.queries import Queries
     from farm_workers.machine.counting import Counting
 
-_Runs = Annotated[
-    list[str] | None,
-    Argument(metavar="[RUN]...", help="Ids of runs, or prefixes of them; the newest run by default."),
-]
-_Sample = Annotated[
-    int | None,
-    Option(min=1, help="Programs of each run to count, a random sample.", show_default=False),
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add `farm tactics` to the `farm` command."""
-    app.command("tactics", epilog="Example: farm tactics k3m9 7xwp --format latex --table tactics")(tactics)
-
 
 def tactics(
-    run: _Runs = None,
-    sample: _Sample = None,
-    form: Format = None,
-    table: TableName = None,
-    as_json: AsJson = False,
+    run: Sequence[str] | None, *, sample: int | None, form: str | None, table: str | None, as_json: bool
 ) -> None:
-    """Count the tactics of the proofs of runs, which Lean reads again on this machine.
-
-    The tables are tactics, with the numbers of each run, and words, with the tactics that it uses. The exit
-    status is 3 when a proof could not be counted.
-    """
+    """Count the tactics of the proofs of runs. Exits with UNJUDGED when a proof could not be counted."""
     from farm.cli.report_tables import print_table
     from farm.reports.reading import require_distinct
     from farm.reports.tactics import tactic_tables
@@ -56,7 +33,7 @@ def tactics(
 
     require_form(form, table, as_json=as_json)
     settings, queries = Settings.load(), Connections.here().queries
-    runs = [queries.run(each) for each in run] if run else [queries.run(None)]
+    runs = queries.chosen(run)
     require_distinct(runs)
     with opened(settings, concurrency=settings.concurrency) as machine:
         machine.installed.require_any()

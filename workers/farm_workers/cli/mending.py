@@ -1,4 +1,4 @@
-"""The commands `farm tidy`, `farm repair` and `farm minimize`: make other texts of Lean files, here."""
+"""The command `farm mend`: makes other texts of Lean files, on this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 #: The most changes that are printed, and the most characters of a text in one.
 _MOST, _MOST_TEXT = 40, 60
 
-_File = Annotated[Path, Argument(help="A Lean file, which stays as it is, or - for standard input.")]
 _FileOrManifest = Annotated[
     Path, Argument(help="A Lean file or a manifest, which stays as it is, or - for standard input.")
 ]
@@ -39,90 +38,54 @@ _Timeout = Annotated[float, Option(help="Seconds that the check of one text may 
 _MemoryMib = Annotated[int | None, Option(help="MiB of memory it may use.", show_default=False)]
 _Environment = Annotated[str | None, Option(help="The Lean environment.", show_default=False)]
 _Force = Annotated[bool, Option("--force", help="Replace the output if it is there already.")]
+_Tidy = Annotated[
+    bool,
+    Option(
+        "--tidy",
+        help="Drop the tactics that the proofs do not need, and follow the suggestions of `Try this`.",
+    ),
+]
+_Repair = Annotated[
+    bool, Option("--repair", help="Close the goals at the errors of the proofs by tactics from a list.")
+]
+_Minimize = Annotated[
+    bool, Option("--minimize", help="Leave out the commands and lines that the first error does not need.")
+]
 _Tactics = Annotated[
     list[str] | None,
     Option(
         "--tactic",
-        help="A tactic to try, instead of the usual list. Repeatable, tried in this order.",
+        help="With --repair: a tactic to try, instead of the usual list. Repeatable, tried in this order.",
         show_default=False,
     ),
 ]
-_Sorry = Annotated[bool, Option("--sorry", help="Write `sorry` where no tactic closes the goals.")]
+_Sorry = Annotated[
+    bool, Option("--sorry", help="With --repair: write `sorry` where no tactic closes the goals.")
+]
 _Theorem = Annotated[
     str | None,
-    Option("--self-contained", metavar="NAME", help="Keep this theorem proved.", show_default=False),
+    Option(
+        "--self-contained",
+        metavar="NAME",
+        help="With --minimize: keep this theorem proved instead, with the commands above it that it needs.",
+        show_default=False,
+    ),
 ]
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands to the `farm` command."""
-    app.command("tidy", epilog="Example: farm tidy Proof.lean -o Tidy.lean")(tidy)
-    app.command("repair", epilog="Example: farm repair Broken.lean -o Repaired.lean --sorry")(repair)
-    app.command("minimize", epilog="Example: farm minimize Broken.lean -o Small.lean")(minimize)
+    """Add `farm mend` to the `farm` command."""
+    app.command("mend", epilog="Example: farm mend --repair Broken.lean -o Repaired.lean --sorry")(mend)
 
 
-def tidy(
+def mend(
     file: _FileOrManifest,
     output: _Output,
-    seconds: _Seconds = 60.0,
-    checks: _Checks = 10_000,
-    timeout: _Timeout = 30.0,
-    memory_mib: _MemoryMib = None,
-    environment: _Environment = None,
-    force: _Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Drop the tactics that the proofs of a file do not need, and follow the suggestions of `Try this`.
-
-    Each change is kept only if the file stays proved, with the same statements. The exit status is 0 for a
-    proved file, 4 for one that is not proved, which is not written, and 3 when it could not be judged. Of a
-    manifest each line is tidied; 4 and 3 say that there are such lines.
-    """
-    from farm_workers.mending.tidying import tidied
-
-    budget = _Budget(seconds, checks, timeout, memory_mib, environment)
-    files = _Files(file, output, force=force)
-    if files.is_manifest:
-        _run_lines(files, tidied, budget, as_json=as_json, of=Outcome.PROVED, word="tidy")
-    else:
-        _run(files, tidied, budget, as_json=as_json)
-
-
-def repair(
-    file: _FileOrManifest,
-    output: _Output,
+    tidy: _Tidy = False,
+    repair: _Repair = False,
+    minimize: _Minimize = False,
     tactic: _Tactics = None,
     sorry: _Sorry = False,
-    seconds: _Seconds = 60.0,
-    checks: _Checks = 10_000,
-    timeout: _Timeout = 30.0,
-    memory_mib: _MemoryMib = None,
-    environment: _Environment = None,
-    force: _Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Close the goals at the errors of a file's proofs by tactics from a list.
-
-    The exit status is 0 when the file is then proved, with the same statements, 4 when it is not, and 3 when
-    it could not be judged. A file that is not proved is written if something in it was repaired. Of a
-    manifest each line is repaired; 4 and 3 say that there are such lines.
-    """
-    from farm_workers.checking.statements import TACTICS
-    from farm_workers.mending.repairing import Wanted, repaired
-
-    wanted = Wanted(tactics=tuple(tactic or TACTICS), sorry=sorry)
-    budget = _Budget(seconds, checks, timeout, memory_mib, environment)
-    made = partial(repaired, wanted=wanted)
-    files = _Files(file, output, force=force)
-    if files.is_manifest:
-        _run_lines(files, made, budget, as_json=as_json, of=Outcome.REJECTED, word="repair")
-    else:
-        _run(files, made, budget, as_json=as_json)
-
-
-def minimize(
-    file: _File,
-    output: _Output,
     self_contained: _Theorem = None,
     seconds: _Seconds = 60.0,
     checks: _Checks = 10_000,
@@ -132,22 +95,66 @@ def minimize(
     force: _Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Leave out the commands and lines of a file that its first error does not need.
+    """Make a better text of a Lean file, or of each line of a manifest: --tidy, --repair or --minimize it.
 
-    With --self-contained a theorem is kept proved instead, with the commands above it that it needs. The exit
-    status is 0 when the new file is written, 4 when the theorem is not proved, and 3 when the file could not
-    be judged.
+    --tidy keeps a change only if the file stays proved, with the same statements. --repair writes a file that
+    is not proved if something in it was repaired. --minimize is for one file.
+
+    The exit status is 0 for a file that is proved then, or that was made small, 4 for one that is not proved,
+    and 3 when it could not be judged. Of a manifest, 4 and 3 say that there are such lines.
     """
+    goal = _goal({"--tidy": tidy, "--repair": repair, "--minimize": minimize})
+    _require_fit(goal, {"--tactic": tactic, "--sorry": sorry}, {"--self-contained": self_contained})
+    budget = _Budget(seconds, checks, timeout, memory_mib, environment)
+    files = _Files(file, output, force=force)
+    if minimize:
+        _minimize(files, budget, self_contained, as_json=as_json)
+        return
+    make, of = (_repairing(tactic, sorry=sorry), Outcome.REJECTED) if repair else (_tidying(), Outcome.PROVED)
+    if files.is_manifest:
+        _run_lines(files, make, budget, as_json=as_json, of=of, word=goal.removeprefix("--"))
+    else:
+        _run(files, make, budget, as_json=as_json)
+
+
+def _goal(goals: Mapping[str, bool]) -> str:
+    """Return the one goal that is given. Raises UsageError for none or several."""
+    given = [flag for flag, is_given in goals.items() if is_given]
+    if len(given) != 1:
+        raise UsageError(f"give exactly one of {', '.join(goals)}")
+    return given[0]
+
+
+def _require_fit(goal: str, of_repair: Mapping[str, object], of_minimize: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that belongs to another goal."""
+    for other, options in (("--repair", of_repair), ("--minimize", of_minimize)):
+        for flag, value in options.items():
+            if value and goal != other:
+                raise UsageError(f"{flag} belongs to {other}; leave it out with {goal}")
+
+
+def _tidying() -> Make:
+    from farm_workers.mending.tidying import tidied
+
+    return tidied
+
+
+def _repairing(tactic: Sequence[str] | None, *, sorry: bool) -> Make:
+    from farm_workers.checking.statements import TACTICS
+    from farm_workers.mending.repairing import Wanted, repaired
+
+    return partial(repaired, wanted=Wanted(tactics=tuple(tactic or TACTICS), sorry=sorry))
+
+
+def _minimize(files: _Files, budget: _Budget, theorem: str | None, *, as_json: bool) -> None:
     from farm_workers.mending.minimizing import minimized, small_for
 
-    files = _Files(file, output, force=force)
     if files.is_manifest:
         raise UsageError(
-            f"{file}: a manifest is not made small, only one program; submit it and write, for example, "
-            "farm show --line 12 --program | farm minimize - -o Small.lean"
+            f"{files.given}: a manifest is not made small, only one program; submit it and write, for "
+            "example, farm show --line 12 --program | farm mend --minimize - -o Small.lean"
         )
-    made = minimized if self_contained is None else partial(small_for, name=self_contained)
-    budget = _Budget(seconds, checks, timeout, memory_mib, environment)
+    made = minimized if theorem is None else partial(small_for, name=theorem)
     _run(files, made, budget, as_json=as_json, keeps_error=made is minimized)
 
 

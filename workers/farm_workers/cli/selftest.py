@@ -1,4 +1,4 @@
-"""The commands that try this machine's judge, and that hand the tricks to others: selftest, exploits."""
+"""The command that tries this machine's judge, and that hands the tricks to others: selftest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from farm.cli.options import AsJson, print_json
 from farm.errors import FarmError, UsageError
@@ -28,9 +28,8 @@ MOST_SECONDS = 300.0
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add `farm selftest` and `farm exploits` to the `farm` command."""
+    """Add `farm selftest` to the `farm` command."""
     app.command("selftest", epilog="Example: farm selftest --exploits --environment mathlib")(selftest)
-    app.command("exploits", epilog="Example: farm exploits tricks --header 'import Mathlib'")(write_exploits)
 
 
 def selftest(
@@ -51,7 +50,18 @@ def selftest(
     header: Annotated[
         str | None,
         Option(
-            help="With --served: what the programs begin with, such as 'import Mathlib'.", show_default=False
+            help="With --served or --write: what the programs begin with, such as 'import Mathlib'.",
+            show_default=False,
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None,
+        Option(
+            "--write",
+            metavar="DIR",
+            help="Judge nothing: write the tricks, and honest programs that look like them, as files into "
+            "this new folder, for other judges of proofs.",
+            show_default=False,
         ),
     ] = None,
     wait_seconds: Annotated[
@@ -64,6 +74,13 @@ def selftest(
     Without options these are the ones that a worker judges when it starts. The exit status is 0 when all came
     out right, 1 when one did not, 3 when one could not be judged.
     """
+    if write is not None:
+        if exploits or every or served or environment is not None:
+            raise UsageError(
+                "--write judges nothing; leave out --exploits, --all, --served and --environment"
+            )
+        _write_exploits(write, header, as_json=as_json)
+        return
     settings = Settings.load()
     name = environment or settings.environment
     if served:
@@ -81,21 +98,8 @@ def selftest(
     _report(chosen, found, left=left, as_json=as_json)
 
 
-def write_exploits(
-    folder: Annotated[Path, Argument(help="The folder to write, which must not be there.")],
-    header: Annotated[
-        str | None,
-        Option(
-            help="What the programs import, such as 'import Mathlib'; the farm's core library by default.",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write the known tricks and honest programs that look like them as files, for other judges of proofs.
-
-    The folder has a README, their texts, and the list tricks.jsonl with the right judgement of each.
-    """
+def _write_exploits(folder: Path, header: str | None, *, as_json: bool) -> None:
+    """Write the tricks' texts, a README, and the list tricks.jsonl with the right judgement of each."""
     from farm.cli import terminal
     from farm_workers.environments.bundled import HEADER
     from farm_workers.exploits.publishing import write

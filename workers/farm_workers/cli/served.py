@@ -56,7 +56,7 @@ def asked(farm: Farm, environment: str, *, header: str, seconds: float) -> list[
     if any(each.verdict is None for each in verdicts):
         raise FarmError(
             f"no worker of {environment} judged {len(canaries)} known programs within {seconds:g} s; "
-            "see who serves it, and that worker's log: farm workers"
+            "see who serves it, and that worker's log: farm status --workers"
         )
     return [ServedAnswer(canary=each, verdict=found) for each, found in zip(canaries, verdicts, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Presence step: publishes that a worker lives and how busy it is, for dashboards and `farm workers`.
+"""Presence step: publishes that a worker lives and how busy it is, for dashboards and `farm status`.
 
 No decision about a check depends on it: the lease alone decides whether a check is still this worker's. Only
 the pauses of periodic work follow from the number of workers.

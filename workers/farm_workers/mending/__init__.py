@@ -1,1 +1,1 @@
-"""Room of `farm tidy`, `farm repair` and `farm minimize`: other texts of a Lean file, each of them judged."""
+"""Room of `farm mend`: other texts of a Lean file, each of them judged."""

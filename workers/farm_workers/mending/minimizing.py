@@ -1,4 +1,4 @@
-"""Mending step of `farm minimize`: leaves out parts that an error, or a theorem, does not need."""
+"""Mending step of `farm mend --minimize`: leaves out parts that an error, or a theorem, does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mending step of `farm repair`: closes the goals at Lean's errors by tactics from a list."""
+"""Mending step of `farm mend --repair`: closes the goals at Lean's errors by tactics from a list."""
 
 from __future__ import annotations
 

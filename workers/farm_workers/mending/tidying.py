@@ -1,4 +1,4 @@
-"""Mending step of `farm tidy`: drops tactics that a proof does not need, and takes Lean's suggestions."""
+"""Mending step of `farm mend --tidy`: drops tactics that a proof does not need, takes Lean's suggestions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tidied(trials: Trials, text: str) -> Mended:
     """
     report, before = trials.alone(text)
     if before.outcome is not Outcome.PROVED:
-        left = ("the file is not proved: farm repair closes the goals at errors",)
+        left = ("the file is not proved: farm mend --repair closes the goals at errors",)
         return Mended(text=text, before=before, after=before, left=left)
     outline = trials.outline(text)
     draft = Draft(text, outline)

@@ -1,4 +1,4 @@
-"""`farm recheck`: what a newer library breaks and mends is told line by line, and nothing else is touched."""
+"""`farm rejudge`: what a newer library breaks and mends is told line by line, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def manifest(tmp_path: Path) -> Path:
 
 def rechecked(quiet: Quiet, *words: object, status: int = 0) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Recheck, and return what is told of the changed lines, and of all together."""
-    said = quiet.farm("recheck", *words, "--json")
+    said = quiet.farm("rejudge", *words, "--json")
     assert said.returncode == status, said.stderr
     *changed, whole = map(json.loads, said.stdout.splitlines())
     assert {each["schema"] for each in (*changed, whole)} == {1}
@@ -141,13 +141,13 @@ class TestAcrossTwoLibraries:
     def test_it_is_told_to_people_as_a_table_with_how_to_write_the_new_verdicts(
         self, at_work: Quiet, manifest: Path, run: str
     ) -> None:
-        said = at_work.farm("recheck", run, "--environment", "next")
+        said = at_work.farm("rejudge", run, "--environment", "next")
         assert said.returncode == 6
         found = at_work.queries.run(None)
         for words in ("a.jsonl:1", "broken", "mended", "unchanged", "rejected error"):
             assert words in said.stdout, said.stdout
         assert f"farm export {found.id}" in said.stderr
-        assert f"recheck of {run} in next: a.jsonl" in at_work.farm("list").stdout
+        assert f"recheck of {run} in next: a.jsonl" in at_work.farm("status", "--runs").stdout
         assert at_work.farm("export", found.id).returncode == 0
         assert verdicts(manifest) == [WRONG, PROVED, PROVED, WRONG, WRONG]
         assert {line["farm"]["environment"] for line in lines(manifest)} == {"next"}
@@ -189,7 +189,7 @@ class TestAcrossTwoLibraries:
         assert [(each["change"], each["line"], each["manifest"]) for each in changed] == [("broken", 1, None)]
         shown = at_work.farm("show", whole["run"]).stdout
         assert "rejected" in shown
-        assert f"recheck of {batch} in next" in at_work.farm("list").stdout
+        assert f"recheck of {batch} in next" in at_work.farm("status", "--runs").stdout
         said = at_work.farm("export", whole["run"])
         assert (said.returncode, "has no manifests" in said.stderr) == (2, True)
 
@@ -204,7 +204,7 @@ def served(quiet: Quiet) -> Served:
 
 
 def begun(quiet: Quiet, run: str, *words: object) -> str:
-    return str(quiet.farm.json("recheck", run, "--environment", "next", "--no-wait", *words)["run"])
+    return str(quiet.farm.json("rejudge", run, "--environment", "next", "--no-wait", *words)["run"])
 
 
 @pytest.mark.usefixtures("served")
@@ -261,13 +261,25 @@ class TestWithoutAWorker:
         other = begun(quiet, run_id, "--timeout", 60, "--tier", "kernel", "--memory-mib", 512)
         assert quiet.ask(asked, run=other) == ["60 120 512 kernel"] * 2
 
+    def test_without_another_environment_each_line_is_judged_once_more_where_it_was(
+        self, quiet: Quiet, tmp_path: Path
+    ) -> None:
+        run_id = load(quiet.store, tmp_path / "a.jsonl", entry(PROVED, 1), entry(PROVED, 2))
+        give(quiet.engine, run_id, [YES, YES])
+        again = str(quiet.farm.json("rejudge", run_id, "--no-wait")["run"])
+        asked = "SELECT environment FROM jobs JOIN checks ON checks.id = check_id WHERE run_id = :run"
+        assert quiet.ask(asked, run=again) == ["core", "core"]
+        assert quiet.queries.tally(again).unfinished == 2
+        assert quiet.farm.json("rejudge", run_id, "--no-wait")["run"] == again
+        assert quiet.farm.json("rejudge", run_id, "--no-wait", "--new-run")["run"] != again
+
     def test_of_a_run_in_several_environments_the_one_to_replace_is_named(
         self, quiet: Quiet, tmp_path: Path
     ) -> None:
         quiet.store.register([replace(CORE, name="plain")])
         made = entry(PROVED, 1), entry(PROVED, 2, environment="plain"), entry(PROVED, 3)
         run_id = load(quiet.store, tmp_path / "a.jsonl", *made)
-        said = quiet.farm("recheck", run_id, "--environment", "next")
+        said = quiet.farm("rejudge", run_id, "--environment", "next")
         assert said.returncode == 2
         assert "core (2), plain (1); name the one to replace, such as --from core" in said.stderr
         again = begun(quiet, run_id, "--from", "plain")
@@ -282,6 +294,9 @@ class TestWithoutAWorker:
             (("--environment", "next", "--tier", "best"), "no tier is called 'best'"),
             (("--environment", "next", "--timeout", "0"), "a timeout of 0 s is out of range"),
             (("--environment", "next", "--priority", "now"), "--priority now: no such class"),
+            (("--verdict", "timeout"), "--verdict, --reason and --status pick lines of the run itself"),
+            (("--in-place", "--environment", "next"), "--environment is for another run, --in-place for"),
+            (("--in-place", "--verdict", "proved", "--new-run"), "--new-run is for another run"),
         ],
     )
     def test_what_cannot_be_is_refused_and_stores_nothing(
@@ -289,7 +304,7 @@ class TestWithoutAWorker:
     ) -> None:
         quiet.store.declare("soon")
         before = quiet.rows()
-        found = quiet.farm("recheck", run, *words)
+        found = quiet.farm("rejudge", run, *words)
         assert (found.returncode, said in found.stderr) == (2, True), found.stderr
         assert quiet.rows() == before
 
@@ -310,7 +325,9 @@ class TestWithoutAWorker:
     ) -> None:
         again, before = begun(quiet, run), (tmp_path / "a.jsonl").read_bytes()
         give(quiet.engine, again, [TIMEOUT, REJECTED, YES])
-        with quiet.farm.forked(tmp_path / "retry", "retry", again, "--verdict", "timeout") as running:
+        with quiet.farm.forked(
+            tmp_path / "retry", "rejudge", again, "--in-place", "--verdict", "timeout"
+        ) as running:
             eventually(lambda: quiet.queries.tally(again).unfinished, seconds=60)
             give(quiet.engine, again, [YES, None, None])
             assert running.ended() == 0, running.said
@@ -322,10 +339,10 @@ class TestWithoutAWorker:
         assert again not in read(quiet.engine).lags
 
     def test_an_interrupt_says_how_to_come_back(self, quiet: Quiet, run: str, tmp_path: Path) -> None:
-        with quiet.farm.started(tmp_path / "said", "recheck", run, "--environment", "next") as running:
+        with quiet.farm.started(tmp_path / "said", "rejudge", run, "--environment", "next") as running:
             eventually(quiet.redis.dbsize, seconds=60)  # nothing is imported any more, so it is heard
             running.process.send_signal(signal.SIGINT)
             assert running.ended() == 130
-            assert f"farm recheck {run} --environment next" in running.said
+            assert f"farm rejudge {run} --environment next" in running.said
         (again,) = (each.id for each in quiet.queries.runs() if each.rechecks == run)
         assert begun(quiet, run) == again
