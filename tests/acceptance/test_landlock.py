@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -77,16 +78,15 @@ def test_a_level_whose_probe_could_do_what_it_must_not_is_weak_and_says_what(
 
 
 def test_a_folder_that_checks_may_read_is_no_place_for_the_farms_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))  # the folder of Python is readable to all checks
-    landlock._system.cache_clear()
-    try:
-        with prepared(tmp_path / "work", most="landlock") as isolation:
+    with tempfile.TemporaryDirectory() as folder:  # not pytest's, which the user of a box cannot enter
+        Path(folder).chmod(0o755)
+        monkeypatch.setattr(sys, "base_prefix", folder)  # the folder of Python is readable to all checks
+        monkeypatch.setattr(landlock, "_system", landlock._system.__wrapped__)
+        with prepared(Path(folder) / "work", most="landlock") as isolation:
             assert isolation.name == "weak-landlock"
             assert "a probe could read files outside its folder" in isolation.missing[0]
-    finally:
-        landlock._system.cache_clear()
 
 
 WORDS = """

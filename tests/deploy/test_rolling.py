@@ -19,6 +19,7 @@ def this(tmp_path_factory: pytest.TempPathFactory) -> Release:
     return releases.this(tmp_path_factory.mktemp("this"))
 
 
+@pytest.mark.long  # `make rolling` is its longer form
 @pytest.mark.skipif(not releases.PREVIOUS_IS_KNOWN, reason="needs a git repository")
 def test_this_release_takes_over_from_the_one_before(this: Release, tmp_path: Path) -> None:
     result = roll(Plan(old=releases.previous(tmp_path), new=this))
