@@ -196,5 +196,5 @@ def test_a_full_queue_stores_nothing(store: Store, queries: Queries, tmp_path: P
 def test_a_run_that_was_cancelled_whole_leaves_nothing_to_recheck(store: Store, tmp_path: Path) -> None:
     run = load(store, tmp_path / "a.jsonl", entry(PROVED, 1))
     cancel(store, run)
-    with pytest.raises(UsageError, match="all lines of run .* were cancelled, so there is nothing to judge again"):
+    with pytest.raises(UsageError, match="were cancelled, so there is nothing to judge again"):
         again(store, run)
