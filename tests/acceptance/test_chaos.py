@@ -39,13 +39,11 @@ def test_a_farm_that_is_disturbed_judges_as_one_in_peace(lines: int, most: int) 
     assert not result.complaints, result.story
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900 * PATIENCE)
 @pytest.mark.parametrize(
     ("searches", "disturbances", "kinds"),
-    [
-        pytest.param(4, 4, searching.KILLS, marks=pytest.mark.long),
-        pytest.param(20, 60, searching.MORE, marks=pytest.mark.long),
-    ],
+    [(4, 4, searching.KILLS), (20, 60, searching.MORE)],
     ids=["short", "long"],
 )
 def test_searches_on_a_farm_whose_parts_are_killed_end_as_in_peace(
