@@ -27,6 +27,21 @@ _Number = TypeVar("_Number", int, float)
 _MOST_PER_SECOND = 1e6
 _MOST_IN_FLIGHT = 10_000_000
 _MOST_WEIGHT = 100
+#: The columns of the list.
+_HEADINGS = (
+    *(
+        "id",
+        "name",
+        "scopes",
+        "priorities",
+        "per second",
+        "in flight",
+        "seconds",
+        "weight",
+        "added",
+        "revoked",
+    ),
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -87,7 +102,7 @@ def list_keys(as_json: AsJson = False) -> None:
     if as_json:
         print_json(keys=[_stored_facts(each) for each in stored])
     else:
-        terminal.print_keys(map(_cells, stored))
+        terminal.print_cells(_HEADINGS, map(_cells, stored))
 
 
 def revoke(

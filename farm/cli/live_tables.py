@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.terminal import COLOURS, count, visible
+from farm.cli.run_tables import COLOURS
+from farm.cli.terminal import count, visible
 from farm.sessions.wire import Beat
 from farm.store.environments import STARTING, UNFIT
 from farm.store.overview import AtWork, Queue, Unfinished

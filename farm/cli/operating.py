@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -16,6 +16,12 @@ from farm.connections import Connections
 from farm.errors import UsageError
 from farm.exit_status import ExitStatus
 from farm.settings import Settings
+
+if TYPE_CHECKING:
+    from farm.cli.doctor import Diagnosis
+
+#: The width of the column with the name of a part.
+_PART_WIDTH = 22
 
 
 def add_to(app: typer.Typer) -> None:
@@ -92,15 +98,35 @@ def doctor(as_json: AsJson = False) -> None:
     The exit status is 1 when a part does not work, so it serves as a health check: also when no worker has
     reported for FARM_LEASE_SECONDS. A part that works but is not safe (`weak`) does not change it.
     """
-    from farm.cli import terminal
     from farm.cli.doctor import examine
 
     findings = []
     for finding in examine(Connections.here()):
         findings.append(finding)
         if not as_json:
-            terminal.print_finding(finding)
+            _print_finding(finding)
     if as_json:
         print_json(parts=[asdict(finding) for finding in findings])
     if not all(finding.ok for finding in findings):
         raise typer.Exit(ExitStatus.FARM_FAILED)
+
+
+#: The width of the column with the name of a part.
+_PART_WIDTH = 22
+
+
+def _print_finding(finding: Diagnosis) -> None:
+    """Print the finding about one part, its words in a column of their own."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from farm.cli.terminal import out, visible
+
+    word, style = ("works", "green") if finding.ok else ("broken", "bold red")
+    word, style = ("weak", "yellow") if finding.ok and finding.weak else (word, style)
+    row = Table.grid(padding=(0, 2))
+    row.add_column(width=_PART_WIDTH, overflow="fold")
+    row.add_column(width=len("broken"))
+    row.add_column(overflow="fold")
+    row.add_row(Text(visible(finding.part)), Text(word, style=style), Text(visible(finding.words)))
+    out.print(row)

@@ -170,7 +170,7 @@ def _say_stored(site: Connections, now: StoredRun, before: StoredRun, submitted:
 
 def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as_json: bool) -> None:
     """Print the changes; exits with LOST or UNJUDGED if a line was lost or not judged."""
-    from farm.cli import terminal
+    from farm.cli import run_tables
     from farm.reports.changes import Changes
     from farm.store.rechecks import turned
 
@@ -185,7 +185,7 @@ def _tell(site: Connections, before: StoredRun, now: StoredRun, *, most: int, as
                 print_json(**_line_facts(now, change, line), detail=finding(line) or None)
             print_json(**_facts(before, now, changes))
         else:
-            terminal.print_changes(now, found, changes, finding, most=most)
+            run_tables.print_changes(now, found, changes, finding, most=most)
             _print_next(before, now, changes)
     if changes.lost:
         raise typer.Exit(ExitStatus.LOST)

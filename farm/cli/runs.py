@@ -142,14 +142,14 @@ def conclude(connections: Connections, run: StoredRun, *, exports: bool, as_json
 
 def finish(connections: Connections, run: StoredRun, *, as_json: bool) -> None:
     """Print the verdicts of a run; exits with UNJUDGED if the farm failed on some lines."""
-    from farm.cli import terminal
+    from farm.cli import run_tables
     from farm.runs.summary import Summary
 
     summary = Summary.of(connections.queries, run)
     if as_json:
         print_json(**facts(run, summary))
     else:
-        terminal.print_summary(run, summary)
+        run_tables.print_summary(run, summary)
     require_judged(run, summary.tally)
 
 

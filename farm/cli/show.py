@@ -68,13 +68,13 @@ def show(
 
 
 def _show_lines(run: StoredRun, judged: Iterator[Judged], *, most: int, as_json: bool) -> None:
-    from farm.cli import terminal
+    from farm.cli import run_tables, terminal
 
     if as_json:
         for job in judged:
             print_json(**_line_facts(run, job))
         return
-    terminal.print_lines(islice(judged, most))
+    run_tables.print_lines(islice(judged, most))
     if next(judged, None):
         terminal.say(f"More lines: farm show {run.id} -n {10 * most}")
 
@@ -91,7 +91,7 @@ def _manifest(queries: Queries, run: StoredRun, number: int) -> StoredManifest:
 def _show_line(
     queries: Queries, run: StoredRun, manifest: int, line: int, *, explain: bool, as_json: bool
 ) -> None:
-    from farm.cli import terminal
+    from farm.cli import run_tables, terminal
 
     job = queries.line(run.id, manifest, line)
     attempts = queries.attempts(run.id, manifest, line)
@@ -101,7 +101,7 @@ def _show_line(
     elif explain:
         terminal.out.print(terminal.visible(_explained(job)), highlight=False, markup=False)
     else:
-        terminal.print_line(job, attempts)
+        run_tables.print_line(job, attempts)
 
 
 def _print_program(job: Judged) -> None:

@@ -139,10 +139,10 @@ def _farm_facts(queries: Queries, found: FarmStatus) -> dict[str, object]:
 
 
 def _print_farm(found: FarmStatus) -> None:
-    from farm.cli import live_tables, terminal
+    from farm.cli import live_tables, run_tables, terminal
 
     if found.unfinished:
-        terminal.print_runs(found.unfinished)
+        run_tables.print_runs(found.unfinished)
     for words in live_tables.unfinished_batches(found.left):
         terminal.out.print(words, highlight=False)
     if found.queues:
@@ -150,20 +150,20 @@ def _print_farm(found: FarmStatus) -> None:
     if not (found.unfinished or found.left.batches or found.queues):
         terminal.out.print("Nothing is unfinished.")
     if found.newest_finished is not None:
-        terminal.print_ended(*found.newest_finished)
+        run_tables.print_ended(*found.newest_finished)
     for words in live_tables.unserved(found.queues, found.workers):
         terminal.say(words)
 
 
 def _list(site: Connections, *, most: int, as_json: bool) -> None:
-    from farm.cli import terminal
+    from farm.cli import run_tables
     from farm.runs.summary import Summary
 
     found = site.queries.runs(most=most)
     if as_json:
         print_json(runs=[runs.facts(run, Summary.of(site.queries, run)) for run in found])
     else:
-        terminal.print_runs((run, site.queries.tally(run.id)) for run in found)
+        run_tables.print_runs((run, site.queries.tally(run.id)) for run in found)
 
 
 def _workers(site: Connections, *, as_json: bool) -> None:

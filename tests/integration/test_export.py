@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from farm.cli.terminal import print_line
+from farm.cli.run_tables import print_line
 from farm.errors import FarmError, NotExported, ServerDown
 from farm.judging.assurance import Assurance
 from farm.judging.audit import ADMITTED, UNREBUILT, Audit

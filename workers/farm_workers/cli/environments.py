@@ -59,6 +59,8 @@ PrintOnly = Annotated[bool, Option("--print", help="Print the commands, and run 
 
 #: With less free space (GiB) `add` warns before it fetches Mathlib.
 _GIB_OF_MATHLIB = 10
+#: The columns of the list.
+_LISTED = ("environment", "Lean", "digest", "headers", "tiers", "checker", "state")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -526,7 +528,7 @@ def _list_environments(*, as_json: bool) -> None:
     if as_json:
         print_json(environments=[_listed_facts(each) for each in found])
     else:
-        terminal.print_environments(map(_listed_cells, found))
+        terminal.print_cells(_LISTED, map(_listed_cells, found))
         for each in found:
             for known in each.advisories:
                 terminal.say(f"{each.name}: known hole in this kernel: {known.summary} ({known.id})")
