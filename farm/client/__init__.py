@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from farm.client.asked_fields import Options, Priority, Profile, Tier, Weaker
-from farm.client.asynchronous import AsyncClient
 from farm.client.errors import (
     ClientError,
     Conflict,
@@ -45,9 +47,13 @@ from farm.client.results import (
     Result,
     Seconds,
 )
-from farm.client.sessions import AsyncSession, Session
 from farm.client.states import State, Step
-from farm.client.sync import Client
+
+# Services and workers use the client's types, and do not wait for httpx, a seventh of what a worker imports.
+if TYPE_CHECKING:
+    from farm.client.asynchronous import AsyncClient
+    from farm.client.sessions import AsyncSession, Session
+    from farm.client.sync import Client
 
 __all__ = [
     "Answer",
@@ -91,3 +97,16 @@ __all__ = [
     "Unreachable",
     "Weaker",
 ]
+
+_MODULES = {
+    "AsyncClient": "asynchronous",
+    "AsyncSession": "sessions",
+    "Client": "sync",
+    "Session": "sessions",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
