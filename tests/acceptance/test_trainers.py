@@ -158,16 +158,18 @@ SHAPES = ("right", "wrong", "syntax error", "definition above", "empty")
 def test_no_answer_to_a_faulty_row_has_a_reward(
     served: Served, torch: None, adapter: Adapter, *, stop_at_error: bool
 ) -> None:
-    rewards = {}
+    unlike = {}
     for row in ROWS:
         fields = {"formal_statement": SOUND, "header": HEADER, **FAULTY[row]}
         for shape in SHAPES:
             text = answers(str(fields["formal_statement"]))[shape]
+            asked = partial(adapter, fields, text, stop_at_error=stop_at_error, bad_rows="raise")
             try:
-                rewards[row, shape] = adapter(fields, text, stop_at_error=stop_at_error, **served.options)
-            except NoReward as error:
-                rewards[row, shape] = error.rewards[0] if error.rewards else None
-    assert {cell: reward for cell, reward in rewards.items() if reward is not None} == {}
+                unlike[row, shape] = asked(**served.options)
+            except BadRow as error:
+                if any(error.rewards):
+                    unlike[row, shape] = error.rewards
+    assert unlike == {}
 
 
 def test_a_service_that_is_killed_in_the_middle_of_a_call_is_never_a_0(
