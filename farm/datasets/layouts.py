@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from farm.assembly.faults import Unstated
-from farm.datasets.contexts import context_records
 from farm.datasets.lean_files import StatedTheorem, only_theorem, open_theorems, problems, theorems
-from farm.datasets.minif2f_names import named
 from farm.datasets.problem import FilePlace, LeftOut, Problem
-from farm.datasets.reading import data_files, files, has_rows, is_data, object_of, objects, survivors, text_of
-from farm.datasets.records import lean_records, split_of
+from farm.datasets.reading import (
+    data_files,
+    files,
+    has_rows,
+    is_data,
+    object_of,
+    objects,
+    require_field,
+    survivors,
+    text_field,
+    text_of,
+)
+from farm.datasets.records import first_of, lean_records, split_of
 from farm.manifest.lines import unusable
 from farm.systems.system import BenchmarkFiles
 
@@ -260,3 +270,92 @@ _LAKEFILE = "lakefile.lean"
 _NO_CONTEXT = "minif2f"
 
 Reads = Callable[[Path], Found]
+
+
+_CONTEXTS = ("srcContext", "srcUpToDecl")
+_STATEMENTS = ("theoremStatement", "decl")
+_NAMES = ("theoremName", "declName", "declId")
+#: Lean refuses them, and a context must not be changed: its positions are those of a file.
+_REFUSED = {"\t": "a tab", "\r": "a carriage return"}
+
+
+def context_records(path: Path, *, split: str) -> Iterator[Problem | LeftOut]:
+    """Yield the problems of a file of miniCTX or of ntp-toolkit; raises ManifestError.
+
+    The split is the file's name where lines name none: a file is a project. Names may be missing or the same
+    in several files, so a problem's group is the place of its theorem.
+    """
+    usual = split or path.name.partition(".")[0].removeprefix("minictx-").removeprefix("minictx_")
+    for place, fields in objects(path):
+        context = text_field(place, fields, _CONTEXTS)
+        statement = require_field(place, fields, _STATEMENTS, "statement")
+        if context is None:
+            require_field(place, fields, _CONTEXTS, "text before the theorem")
+        refused = [word for mark, word in _REFUSED.items() if mark in (context or "") or mark in statement]
+        if refused:
+            yield LeftOut(place=place, why=f"its text has {refused[0]}, which Lean refuses")
+        else:
+            yield _problem(place, fields, context or "", statement, usual)
+
+
+def _problem(
+    place: FilePlace, fields: Mapping[str, object], context: str, statement: str, usual: str
+) -> Problem:
+    file = text_field(place, fields, ("file",)) or place.path.name
+    where = f"{file}:{context.count(chr(10)) + 1}"
+    found: dict[str, object] = {
+        "file": file,
+        "commit": _inside(fields, "theoremCreated", "commit") or _inside(fields, "fileCreated", "commit"),
+        "proof_type": _inside(fields, "proofMetadata", "proofType"),
+    }
+    told = {name: value for name, value in found.items() if value is not None}
+    used = {first_of(fields, names) for names in (_CONTEXTS, _STATEMENTS, _NAMES)} | {"split"}
+    return Problem(
+        place=place,
+        name=text_field(place, fields, _NAMES) or where,
+        split=text_field(place, fields, ("split",)) or usual,
+        context=context,
+        statement=statement,
+        group=where,
+        more=told | survivors(fields, used),
+    )
+
+
+def _inside(fields: Mapping[str, object], outer: str, inner: str) -> object:
+    value = fields.get(outer)
+    return value.get(inner) if isinstance(value, dict) else None
+
+
+_AMC = re.compile(r"amc(\d*)[a-z]?")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_SUBJECTS = {"algebra": "algebra", "numbertheory": "number theory", "induction": "induction"}
+
+
+def named(name: str) -> dict[str, object]:
+    """Return `category`, `level`, `problem_source` and `year`, those that the name says.
+
+    The categories are the paper's: olympiads, and the subjects of the other problems. Names are written with
+    underscores in Lean, and with dashes in Metamath and HOL Light.
+    """
+    head, *rest = re.split(r"[_-]", name.lower())
+    year = next((int(part) for part in rest if _YEAR.fullmatch(part)), None)
+    found = {**_origin(head, rest), "year": year}
+    return {field: value for field, value in found.items() if value is not None}
+
+
+def _origin(head: str, rest: list[str]) -> dict[str, object]:
+    if (amc := _AMC.fullmatch(head)) is not None:
+        return _olympiad("AMC", f"AMC {amc[1]}".rstrip())
+    for contest in ("AIME", "IMO"):
+        if head.startswith(contest.lower()):
+            return _olympiad(contest, contest)
+    if head in ("mathd", "mathb"):
+        subject = rest[0] if rest else ""
+        return {"category": _SUBJECTS.get(subject, subject or None), "problem_source": "MATH"}
+    if head in _SUBJECTS:
+        return {"category": _SUBJECTS[head], "problem_source": "custom"}
+    return {}
+
+
+def _olympiad(source: str, level: str) -> dict[str, object]:
+    return {"category": "olympiad", "level": level, "problem_source": source}

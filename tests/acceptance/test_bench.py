@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from farm_workers.bench.measure import asked
-from farm_workers.bench.programs import BenchProgram, ExpectedWorth, program, programs
+from farm_workers.bench.measure import BenchProgram, ExpectedWorth, asked, program, programs
 from farm_workers.box.isolation import Isolation
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment

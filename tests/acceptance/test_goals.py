@@ -9,7 +9,7 @@ import pytest
 from farm_workers.checking.checker import Checker
 from farm_workers.environments.lean_environment import LeanEnvironment
 from farm_workers.exploits.corpus import Case, asked, one_of_each, read
-from farm_workers.lean.goals import MOST_CHARACTERS, MOST_GOALS, MOST_TEXT
+from farm_workers.lean.forked import MOST_CHARACTERS, MOST_GOALS, MOST_TEXT
 
 from farm.client import Client, Goal, Position
 from farm.judging.assurance import Assurance

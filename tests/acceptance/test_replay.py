@@ -253,7 +253,7 @@ def code : Type := c.{0}
 """
 #: What of a term's cached word says that there are universe parameters in it.
 HAS_PARAMETERS = 1 << 43
-UNEXAMINED = "import farm_workers.replay.cached as cached; cached.Cached.examine = lambda *_: None; "
+UNEXAMINED = "import farm_workers.replay.replay as cached; cached.Cached.examine = lambda *_: None; "
 
 
 def test_a_forged_flag_that_breaks_the_kernel_is_refused(

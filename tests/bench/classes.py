@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-from farm_workers.bench.programs import BenchProgram, programs
+from farm_workers.bench.measure import BenchProgram, programs
 
 from farm.errors import FarmError
 from tests.bench.around.serving import served

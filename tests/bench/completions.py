@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from enum import Enum
 
 import psycopg
-from farm_workers.bench.programs import programs
+from farm_workers.bench.measure import programs
 from sqlalchemy import Engine
 
 from farm.characters import storable_json

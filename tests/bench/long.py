@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from farm_workers.bench.programs import BenchProgram, ExpectedWorth, programs, stated_as
+from farm_workers.bench.measure import BenchProgram, ExpectedWorth, programs, stated_as
 
 
 def stepwise(header: str, number: int, steps: int) -> BenchProgram:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
-from farm_workers.bench.programs import program
+from farm_workers.bench.measure import program
 from farm_workers.box.isolation import prepared
 from farm_workers.environments.lean_environment import EMBEDDED
 from farm_workers.machine.environments import installed

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from farm_workers.bench.programs import programs
+from farm_workers.bench.measure import programs
 
 from farm import tracing
 from farm.settings import Settings

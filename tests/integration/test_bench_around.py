@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from farm_workers.bench.programs import programs
+from farm_workers.bench.measure import programs
 
 from tests.bench.around.answers import write_answers
 from tests.bench.around.judging import judged

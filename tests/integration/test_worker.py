@@ -29,8 +29,7 @@ from farm_workers.environments.lean_environment import KernelChecker, LeanEnviro
 from farm_workers.lean.way import COLD, FORKED, PREPARED, WAYS
 from farm_workers.loop import process
 from farm_workers.loop.context import Context
-from farm_workers.loop.heartbeat import Heartbeat, of_many
-from farm_workers.loop.presence import Presence
+from farm_workers.loop.heartbeat import Heartbeat, Presence, of_many
 from farm_workers.loop.record import MOST, Completed, nobody
 from farm_workers.loop.verify import verify, work
 from farm_workers.machine.environments import installed

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from farm_workers.bench.programs import ExpectedWorth, program
+from farm_workers.bench.measure import ExpectedWorth, program
 
 from tests.commands import ADMITTED, ENDLESS, HEADER, PROGRAMS, PROVED, WRONG
 

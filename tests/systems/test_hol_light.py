@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from farm_workers.box.isolation import Isolation
 from farm_workers.machine.statements import tried
-from farm_workers.systems.hol_light.canaries import CANARIES
 from farm_workers.systems.hol_light.environment import HolLightEnvironment, environment
-from farm_workers.systems.hol_light.judge import HolLightJudge
+from farm_workers.systems.hol_light.judge import CANARIES, HolLightJudge
 
 from farm.assembly.challenge import Challenge
 from farm.datasets.problem import FilePlace, Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from farm_workers.lean.goals import MOST_CHARACTERS, MOST_GOALS, MOST_TEXT, read_goals
+from farm_workers.lean.forked import MOST_CHARACTERS, MOST_GOALS, MOST_TEXT, read_goals
 
 from farm.judging.report import Goal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from farm_workers.environments.links import reached
+from farm_workers.environments.lean_environment import reached
 
 
 def test_links_to_links_are_followed_at_any_depth_and_each_place_on_the_way_is_given(tmp_path: Path) -> None:

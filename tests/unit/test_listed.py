@@ -6,7 +6,7 @@ import json
 from io import BytesIO
 
 import pytest
-from farm_workers.lean.listed import declared_names
+from farm_workers.lean.cold import declared_names
 
 
 def key(name: str, module: str = "_stdin", kind: str = "c") -> str:

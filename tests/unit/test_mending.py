@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 from farm_workers.lean.edits import Edit, edited
 from farm_workers.lean.outlined import NoOutline, Outline, Proof, Step, read_outline
-from farm_workers.mending.attempts import Hole, attempts
 from farm_workers.mending.reduction import reduced
-from farm_workers.mending.suggestions import suggested
+from farm_workers.mending.repairing import Hole, attempts
 from farm_workers.mending.texts import Draft, joined, without_step
+from farm_workers.mending.tidying import suggested
 from hypothesis import given
 from hypothesis import strategies as st
 

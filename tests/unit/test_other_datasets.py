@@ -11,8 +11,8 @@ import pytest
 from farm.assembly.program import AssemblyOptions, assemble
 from farm.datasets.catalogue import Dataset, dataset, of_folder, of_rows
 from farm.datasets.generic import Columns
+from farm.datasets.layouts import named
 from farm.datasets.making import Copy, Wanted, lines, read_copy, write
-from farm.datasets.minif2f_names import named
 from farm.errors import ManifestError, UsageError
 from farm.manifest.entries import read
 from tests.unit.test_datasets import CASES, copy, jsonl, made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from farm.reports.curves import MOST_CURVES, Curve, curves
+from farm.reports.html import MOST_CURVES, Curve, curves
 from farm.reports.svg import Caption, Point
 
 CAPTION = Caption(key="k", title="t", description="d")

@@ -8,9 +8,9 @@ import pytest
 
 from farm.reports import svg, words
 from farm.reports.comparison import compare
-from farm.reports.fields import Field, shown
 from farm.reports.figures import Figures, PassAt, figures
 from farm.reports.pools import LinePool
+from farm.reports.reading import Field, shown
 from farm.reports.statistics import pass_at_k
 from farm.store.outcomes import LineOutcome
 from tests.evaluations import JUDGE_ERROR, PROVED, REJECTED, TIMEOUT, Given

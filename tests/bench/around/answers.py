@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm_workers.bench.programs import BenchProgram
+from farm_workers.bench.measure import BenchProgram
 
 from farm.manifest.entry import Entry
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm_workers.bench.programs import BenchProgram, ExpectedWorth
+from farm_workers.bench.measure import BenchProgram, ExpectedWorth
 from sqlalchemy import text
 
 from farm import broker

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import redis
-from farm_workers.bench.programs import programs
+from farm_workers.bench.measure import programs
 from farm_workers.loop.context import CONNECTIONS
 from sqlalchemy import text
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import httpx
-from farm_workers.bench.measure import Ask, checked
-from farm_workers.bench.programs import BenchProgram, ExpectedWorth, programs
+from farm_workers.bench.measure import Ask, BenchProgram, ExpectedWorth, checked, programs
 
 from farm.errors import FarmError
 from tests.bench.around.site import FarmAtWork

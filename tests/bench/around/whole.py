@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from farm_workers.bench.measure import Ask
-from farm_workers.bench.programs import BenchProgram, programs
+from farm_workers.bench.measure import Ask, BenchProgram, programs
 from farm_workers.environments.lean_environment import LeanEnvironment
 
 from tests.bench.around.judging import Judged, judged

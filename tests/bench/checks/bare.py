@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
-from farm_workers.bench.programs import BenchProgram, ExpectedWorth
+from farm_workers.bench.measure import BenchProgram, ExpectedWorth
 from farm_workers.environments.lean_environment import LeanEnvironment, environment_variables
 
 from farm.errors import FarmError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
-from farm_workers.bench.measure import Ask, checked
-from farm_workers.bench.programs import BenchProgram, programs
+from farm_workers.bench.measure import Ask, BenchProgram, checked, programs
 
 from farm.judging.tiers import Tier
 from tests.bench.checks.figures import Figure, quantile, rounded

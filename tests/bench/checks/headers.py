@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from farm_workers.bench.programs import BenchProgram, programs
+from farm_workers.bench.measure import BenchProgram, programs
 
 from tests.bench.checks.checks import ATTEMPTS, TURN
 from tests.bench.checks.figures import Figure

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 
-from farm_workers.bench.programs import BenchProgram, program
+from farm_workers.bench.measure import BenchProgram, program
 from farm_workers.box.copy import as_file
 from farm_workers.box.once import never
 from farm_workers.images.forking import watched

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from farm_workers.bench.measure import asked
-from farm_workers.bench.programs import programs
+from farm_workers.bench.measure import asked, programs
 from farm_workers.machine.opening import opened
 
 from farm.errors import FarmError

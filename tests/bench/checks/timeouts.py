@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from farm_workers.bench.programs import BenchProgram
+from farm_workers.bench.measure import BenchProgram
 
 from tests.bench.checks.checks import TURN
 from tests.bench.checks.figures import Figure

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from farm_workers.bench.measure import Ask, checked
-from farm_workers.bench.programs import BenchProgram
+from farm_workers.bench.measure import Ask, BenchProgram, checked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

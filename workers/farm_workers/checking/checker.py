@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
+from farm import tracing
 from farm.datasets.theorems import Extract, SourceFile
 from farm.judging.audit import Audit
 from farm.judging.job import Check
@@ -30,8 +32,7 @@ from farm_workers.checking.forbidding import Forbidding, LimitReached
 from farm_workers.checking.negation import judged_as_both
 from farm_workers.checking.policy import screened
 from farm_workers.checking.sealing import Sealing
-from farm_workers.checking.seals import Seals
-from farm_workers.checking.second_kernel import SecondKernel
+from farm_workers.checking.seals import Sealed, Seals
 from farm_workers.checking.sharing import Sharing
 from farm_workers.checking.stages import AskedCandidate, Compiled, JudgedCandidate, failed
 from farm_workers.checking.statements import Statements
@@ -273,3 +274,28 @@ class Checker:
             if not compiled.needs_seal or module is None:
                 return compiled.report
             return compiled.audited(lambda: self._second_kernel.alone(module, candidate.question, checker))
+
+
+class SecondKernel:
+    """Runs checkers of environments; thread-safe. Raises KernelLimit, and BoxFailed without an answer."""
+
+    def __init__(self, boxed: Boxed) -> None:
+        self._boxed = boxed
+
+    def confirmed(self, sealed: Sealed, question: Question) -> Audit:
+        """Return the audit of a seal, with the checkers' answers if the seal asks for that."""
+        if sealed.module is None:
+            return sealed.audit
+        with tracing.step("farm.second_kernel"):
+            second, *further = self._boxed.replays(
+                sealed.module, question, question.environment.other_kernels
+            )
+        audit = sealed.audit
+        if not all(each.accepted for each in (second, *further)):
+            audit = audit.unchecked
+        return replace(audit, second=second, further=tuple(further))
+
+    def alone(self, module: BinaryIO, question: Question, checker: KernelChecker) -> Audit:
+        """Return a checker's answer about a module that no seal has read."""
+        (replay,) = self._boxed.replays(module.read(), question, [checker])
+        return Audit(accepted=True, replay=replay)

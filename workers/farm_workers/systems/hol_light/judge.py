@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypedDict
 
-from farm.assembly.challenge import NOT_STATED
+from farm.assembly.challenge import NOT_STATED, Challenge
 from farm.judging.audit import COMPARED, UNCHECKED, Audit, Replay, against
 from farm.judging.job import Check
 from farm.judging.report import Answer, Execution, Message, Report
 from farm.judging.tiers import Tier
-from farm.judging.verdict import judge_text
+from farm.judging.verdict import Reason, judge_text
 from farm.judging.words import Words
 from farm.limits import Limits
 from farm.systems.hol_light.assembly import parts as parts_of
+from farm_workers import images
+from farm_workers.box import launch
 from farm_workers.box import once as box
+from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
-from farm_workers.box.supervisor import BoxFailed
+from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.images.fork import ImageGone
-from farm_workers.images.image import Image, NoImage
+from farm_workers.images.image import UNLIMITED, Image, NoImage, in_box, words
+from farm_workers.images.recipe import Recipe
 from farm_workers.systems import canaries
-from farm_workers.systems.hol_light.canaries import CANARIES, RIGHT
+from farm_workers.systems.canaries import Canary
 from farm_workers.systems.hol_light.environment import HolLightEnvironment
-from farm_workers.systems.hol_light.resident import NoLongerWanted, Residents
 
 WAY = "forked"
 #: The trusted parts besides the kernel: the tactic ran in the process that judged it.
@@ -214,3 +220,129 @@ def _moved(report: Report, program: str, start: int) -> Report:
 
     messages = tuple(map(moved, report.answer.messages))
     return replace(report, answer=replace(report.answer, messages=messages))
+
+
+#: Ample limits: a busy machine must not change a canary's verdict.
+_AMPLE = replace(Limits(), wall_seconds=600.0, cpu_seconds=600.0)
+
+
+def _canary(name: str, goal: str, tactic: str, expected: Reason, limits: Limits = _AMPLE) -> Canary:
+    program = f"prove(`{goal}`,\n{tactic}\n);;\n"
+    check = Check.of(program=program, limits=limits, challenge=Challenge(program=goal, name=name))
+    return Canary(name=name, check=check, expected=expected)
+
+
+RIGHT = _canary("right", goal="1 + 1 = 2", tactic="ARITH_TAC", expected=Reason.OK)
+#: Goes on for as long as it may, and takes no memory for it.
+_ENDLESS = "let rec again (n:int) : tactic = again n in again 0"
+_GROWING = "let rec more (l:int list) : tactic = more (1::l) in more []"
+
+CANARIES = (
+    RIGHT,
+    _canary("wrong", goal="1 + 1 = 3", tactic="ARITH_TAC", expected=Reason.ERROR),
+    _canary("incomplete", goal="T /\\ T", tactic="CONJ_TAC", expected=Reason.ERROR),
+    _canary("cheating", goal="F", tactic="CHEAT_TAC", expected=Reason.AXIOM),
+    _canary("forged", goal="F", tactic="ACCEPT_TAC (Obj.magic TRUTH)", expected=Reason.AUDIT),
+    _canary("other", goal="F", tactic="ACCEPT_TAC TRUTH", expected=Reason.ERROR),
+    _canary("unbound", goal="x = 0", tactic="ARITH_TAC", expected=Reason.BAD_CHALLENGE),
+    _canary(
+        "endless",
+        goal="F",
+        tactic=_ENDLESS,
+        expected=Reason.WALL_LIMIT,
+        limits=replace(_AMPLE, wall_seconds=0.3),
+    ),
+    _canary(
+        "growing",
+        goal="F",
+        tactic=_GROWING,
+        expected=Reason.MEMORY_LIMIT,
+        limits=replace(_AMPLE, memory_mib=512),
+    ),
+)
+
+
+_PACKAGE = Path(__file__).resolve().parent
+#: How often a thread that waits for an image looks whether its check was cancelled.
+_LOOK_SECONDS = 0.25
+#: Loading takes a minute and a half on an idle core.
+_START_SECONDS = 1800.0
+#: An image that could not be made is not begun again sooner: loading takes minutes of a core.
+_RETRY_SECONDS = 300.0
+
+
+class NoLongerWanted(Exception):
+    """The check was cancelled while it waited for an image."""
+
+
+class Residents:
+    """Keeps the image of each environment; thread-safe."""
+
+    def __init__(self, isolation: Isolation) -> None:
+        self._isolation = isolation
+        self._lock = threading.Lock()
+        self._images: dict[HolLightEnvironment, Image] = {}
+        self._closed = False
+
+    def begin(self, environment: HolLightEnvironment) -> Image:
+        """Return the environment's image, which may not be ready yet. Raises BoxFailed."""
+        with self._lock:
+            if self._closed:
+                raise BoxFailed("the images of this worker are closed")
+            image = self._images.get(environment)
+            if image is None or (image.has_failed and time.monotonic() > image.begun_at + _RETRY_SECONDS):
+                image = self._images[environment] = _image(environment, self._isolation)
+            return image
+
+    def ready(self, environment: HolLightEnvironment, cancelled: Callable[[], bool]) -> Image:
+        """Return the environment's image when it can fork.
+
+        Raises NoImage if it cannot be made, NotWanted when `cancelled` returns True during the wait, and
+        BoxFailed.
+        """
+        image = self.begin(environment)
+        while not image.wait(_LOOK_SECONDS):
+            if cancelled():
+                raise NoLongerWanted
+        return image
+
+    def replace(self, environment: HolLightEnvironment, image: Image) -> None:
+        """Forget an image that has ended, so that the next check makes another one."""
+        with self._lock:
+            if self._images.get(environment) is image:
+                del self._images[environment]
+        image.close()
+
+    def kept(self) -> list[tuple[str, int]]:
+        """Return the images that can fork: the environment and the private memory in bytes of each."""
+        with self._lock:
+            found = list(self._images.items())
+        return [(environment.name, image.memory_kib << 10) for environment, image in found if image.is_ready]
+
+    def close(self) -> None:
+        """End all images; the object cannot be used afterwards."""
+        with self._lock:
+            self._closed = True
+            found = list(self._images.values())
+            self._images.clear()
+        for image in found:
+            image.close()
+
+
+def _image(environment: HolLightEnvironment, isolation: Isolation) -> Image:
+    told = [*words(isolation), str(environment.runtime), str(environment.folder)]
+    command = Command(
+        words=images.started(python(), "farm_workers.systems.hol_light.serve", told),
+        limits=UNLIMITED,
+        environment={"HOLLIGHT_DIR": str(environment.folder)},
+        visible=(*images.FOLDERS, _PACKAGE, environment.folder, environment.ocaml),
+        trusted=True,
+        stack_bytes=launch.THREAD_STACK_BYTES,
+    )
+    return Image(
+        environment.name,
+        Recipe(header=environment.script),
+        isolation,
+        in_box(lambda: command),
+        start_seconds=_START_SECONDS,
+    )

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from farm.assembly.challenge import NOT_STATED, Challenge
@@ -23,11 +24,14 @@ from farm.lean_text.positions import line_and_column
 from farm.limits import Limits
 from farm.log import logger
 from farm.settings import Settings
+from farm_workers import images
+from farm_workers.box import launch
 from farm_workers.box import once as box
+from farm_workers.box.bubblewrap import python
 from farm_workers.box.isolation import Isolation
-from farm_workers.box.supervisor import BoxFailed
+from farm_workers.box.supervisor import BoxFailed, Command
 from farm_workers.images.forking import forked, watched
-from farm_workers.images.image import Image, NoImage
+from farm_workers.images.image import UNLIMITED, Image, NoImage, words
 from farm_workers.images.images import Images, NotWanted
 from farm_workers.images.recipe import Recipe
 from farm_workers.systems import canaries
@@ -37,7 +41,6 @@ from farm_workers.systems.metamath.block import Found
 from farm_workers.systems.metamath.canaries import LABEL, CanaryBlock
 from farm_workers.systems.metamath.confirm import Confirmation, Confirmer
 from farm_workers.systems.metamath.environment import MetamathEnvironment
-from farm_workers.systems.metamath.image import metamath_image
 
 _log = logger(__name__)
 
@@ -261,3 +264,18 @@ def _with_second(report: Report, confirmation: Confirmation) -> Report:
         return replace(report, kernel_limit=confirmation.limit, audit=None)
     second = Replay(accepted=confirmation.accepted, said=confirmation.said, checker="metamath")
     return replace(report, audit=replace(report.audit, second=second))
+
+
+_PACKAGE = Path(__file__).parent
+
+
+def metamath_image(environment: MetamathEnvironment, isolation: Isolation, _recipe: Recipe) -> Command:
+    """Return the command that starts the image of a database."""
+    told = [*words(isolation), str(environment.database)]
+    return Command(
+        words=images.started(python(), "farm_workers.systems.metamath.serve", told),
+        limits=UNLIMITED,
+        visible=(*images.FOLDERS, _PACKAGE, environment.database),
+        trusted=True,
+        stack_bytes=launch.THREAD_STACK_BYTES,
+    )
