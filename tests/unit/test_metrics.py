@@ -49,7 +49,7 @@ Told = tuple[str, str, frozenset[str]]
 def documented(part: str) -> set[Told]:
     """Return the metrics in the table of a part of the page."""
     text = PAGE.partition(f"\n## {part}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(farm_\w+)` \| (\w+) \|([^|]*)\|[^|]*\| \S", text, re.MULTILINE)
+    rows = re.findall(r"^\| `(farm_\w+)` \| (\w+) \|([^|]*)\| \S", text, re.MULTILINE)
     return {(name, kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
 
 
