@@ -19,7 +19,7 @@ from sqlalchemy import URL, Engine, create_engine, make_url, text
 from farm.embedded import Servers, down, ensure
 from farm.redis_client import redis_url
 from farm.store import postgres
-from tests.made_once import MadeOnce
+from tests.made_once import MadeOnce, copied, forget_power_cuts
 from tests.pooler import pooling
 from tests.processes import PATIENCE
 
@@ -94,9 +94,10 @@ def pair() -> str:
 
 
 @pytest.fixture(scope="session")
-def servers(pair: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers(pair: str, made_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """A server pair without a worker, and without tables, for the whole session."""
     home = tmp_path_factory.mktemp("servers")
+    copied(made_data, home)
     yield ensure(home, idle_minutes=600, servers=pair, worker=False)
     down(home)
 
@@ -116,6 +117,7 @@ def made_data(pair: str, made_once: MadeOnce) -> Path:
     def make(home: Path) -> None:
         ensure(home, servers=pair, worker=False)
         down(home)
+        forget_power_cuts(home)
 
     return made_once("made", make) / "postgres"
 
@@ -130,7 +132,7 @@ def settled(home: Path, made_data: Path) -> Path:
 def _create_database(servers: Servers, name: str, *, template: str) -> URL:
     engine = create_engine(servers.database_url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'))
+        connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy'))
     engine.dispose()
     return make_url(servers.database_url).set(database=name)
 

@@ -25,7 +25,7 @@ from tests.commands import PROVED, Command, entry, write
 from tests.compiled_modules import CompiledModules
 from tests.farms import CORE, Quiet
 from tests.isolation_levels import Mark
-from tests.made_once import MadeOnce, copied
+from tests.made_once import MadeOnce, copied, forget_power_cuts
 from tests.processes import PATIENCE
 
 
@@ -99,7 +99,9 @@ def first_submit(pair: str, made_once: MadeOnce) -> tuple[Path, subprocess.Compl
 @pytest.fixture(scope="session")
 def prepared(first_submit: tuple[Path, object], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a database and a compiled core library, in which nothing runs."""
-    return copied(first_submit[0], tmp_path_factory.mktemp("prepared"))
+    home = copied(first_submit[0], tmp_path_factory.mktemp("prepared"))
+    forget_power_cuts(home)
+    return home
 
 
 @pytest.fixture(scope="session")
