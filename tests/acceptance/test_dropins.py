@@ -463,18 +463,18 @@ def test_clients_are_refused_before_anything_is_accepted_where_too_much_waits(
     assert quiet.rows() == before
 
 
-def test_a_batch_of_ten_thousand_snippets_is_answered_in_its_order(quiet: Quiet, quiet_url: str) -> None:
-    programs = [f"{PROVED}-- {number % 100}" for number in range(10_000)]
-    programs[5_000] = "\0"
+def test_a_batch_of_thousands_of_snippets_is_answered_in_its_order(quiet: Quiet, quiet_url: str) -> None:
+    programs = [f"{PROVED}-- {number % 100}" for number in range(2_000)]
+    programs[1_000] = "\0"
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(check, quiet_url, *programs)
         eventually(lambda: quiet.rows().get("jobs") == len(programs), seconds=60)
         for run in quiet.ask("SELECT id FROM runs ORDER BY created_at"):
             quiet.judge(str(run), *range(1, 101), isolation="bwrap")
         results = answer.result()
-    assert [each["id"] for each in results] == [str(number) for number in range(10_000)]
+    assert [each["id"] for each in results] == [str(number) for number in range(2_000)]
     statuses = [kimina_status(each) for each in results]
-    assert statuses.pop(5_000) == "lean_error"
+    assert statuses.pop(1_000) == "lean_error"
     assert set(statuses) == {"valid"}
 
 

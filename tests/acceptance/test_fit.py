@@ -48,12 +48,15 @@ def has_right_verdicts(isolation: Isolation, home: Path, environment: LeanEnviro
         return examine(replace(environment, fit=fit), checker).wrong == ()
 
 
+@pytest.mark.parametrize(
+    ("trials", "cases"), [(QUICK, 3), pytest.param(Trials(), 40, marks=pytest.mark.long)], ids=["few", "all"]
+)
 def test_the_embedded_lean_fits_in_its_best_way(
-    core: LeanEnvironment, home: Path, isolation: Isolation
+    core: LeanEnvironment, home: Path, isolation: Isolation, trials: Trials, cases: int
 ) -> None:
-    found = fitted(core, home, isolation)
+    found = fitted(core, home, isolation, trials=trials)
     assert (found.way, found.lacking, found.misfits) == ("snapshots", {}, ())
-    assert found.cases > 40
+    assert found.cases > cases
     assert found.modules >= 1
     assert 0 < found.figures["forked_seconds"] < found.figures["cold_seconds"]
 

@@ -28,7 +28,7 @@ from tests.processes import PATIENCE, eventually
 
 TIER = Tier.KERNEL
 #: How many honest and how many false lines come after the tricks, and one of each beside every trick.
-AFTER = int(os.environ.get("FARM_TEST_AFTER", "10"))
+AFTER = int(os.environ.get("FARM_TEST_AFTER", "5"))
 #: Two limits are left out: only the kernel meets them, in a seal, where it takes seconds for each.
 LEFT = ("limits: time", "limits: memory")
 TRICKS = [case for case in read() if case.runs_code and not case.is_honest and case.kind not in LEFT]

@@ -32,7 +32,7 @@ BEFORE = (
     "example : Nat := 0x1{command} -- {token}",
 )
 SEED = int(os.environ.get("FARM_TEST_SEED") or random.randrange(1 << 32))
-MOST = 4 * int(os.environ.get("FARM_TEST_AFTER", "10"))
+MOST = 4 * int(os.environ.get("FARM_TEST_AFTER", "5"))
 
 
 def texts() -> Iterator[str]:
