@@ -261,16 +261,16 @@ class Session:
     def _run(self, key: StateKey, tactics: Sequence[str], limits: StepLimits) -> Iterator[Outcome]:
         """Try tactics in one fork, until it has tried all, or was ended with the last one yielded."""
         with self._used(key) as (holder, index, path):
+            asked = {
+                "state": index,
+                "path": list(map(runnable, path)),
+                "tactics": list(map(runnable, tactics)),
+                "heartbeats": limits.heartbeats,
+                "first_success": limits.first_success,
+            }
             ours, theirs = socket.socketpair()
             number, keeps, leads = self._next_number(), False, True
             try:
-                asked = {
-                    "state": index,
-                    "path": list(map(runnable, path)),
-                    "tactics": list(map(runnable, tactics)),
-                    "heartbeats": limits.heartbeats,
-                    "first_success": limits.first_success,
-                }
                 with theirs, as_file(json.dumps(asked).encode()) as request:
                     self._order(holder, STEP, number, [theirs.fileno(), request])
                 keeps = yield from self._watched(ours, holder, number, key, len(path), tactics, limits)
