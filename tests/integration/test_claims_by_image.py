@@ -20,6 +20,7 @@ from farm.judging.states import Priority
 from farm.judging.tiers import Tier
 from farm.store.attempt import Claim
 from farm.store.transitions import Store
+from farm.store.watermark import Front
 from farm.store.wish import Alike
 from tests.farms import CORE, load
 from tests.processes import eventually
@@ -90,7 +91,8 @@ def test_what_is_alike_is_of_the_tiers_that_can_be_had(store: Store, tmp_path: P
 @pytest.fixture
 def worker(store: Store, monkeypatch: pytest.MonkeyPatch) -> Claims:
     """The claims of a worker that serves two environments, for whom no time passes."""
-    monkeypatch.setattr(claim, "ImageAffinity", partial(ImageAffinity, clock=lambda: 0.0))
+    for made in (Front, ImageAffinity):
+        monkeypatch.setattr(claim, made.__name__, partial(made, clock=lambda: 0.0))
     store.register([replace(CORE, name="other")])
     served = {name: tuple(Tier) for name in ("core", "other")}
     return Claims(store, Leases(), worker="w1", environments=served, lease_seconds=60)
