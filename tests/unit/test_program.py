@@ -85,6 +85,33 @@ def test_the_models_text_begins_with_its_helpers() -> None:
     assert made.text[: made.submitted[0][0]] == HEADER
 
 
+#: Answers that repeat the theorem, with a place for a text of any length.
+REPEATING = {
+    "above": f"{{}}{STATEMENT}  exact h.symm\n",
+    "below": f"{STATEMENT}  exact h.symm\n{{}}",
+    "within": f"{STATEMENT}  have : True := True.intro\n{{}}  exact h.symm\n",
+    "after the header": f"{HEADER}{{}}{STATEMENT}  exact h.symm\n",
+    "below a lemma": f"theorem a : True := True.intro\n{{}}{STATEMENT}  exact h.symm\n",
+    "in a fence": f"So:\n```lean4\n{{}}{STATEMENT}  exact h.symm\n```\n",
+}
+
+
+@pytest.mark.parametrize("answer", REPEATING.values(), ids=REPEATING)
+def test_an_answer_of_any_length_that_repeats_its_theorem_becomes_one_program(answer: str) -> None:
+    remark = "-- a remark\n"
+
+    def commands(times: int) -> list[list[str]]:
+        made = assemble(entry(answer.format(remark * times)), AssemblyOptions())
+        return [
+            [line for line in each.text.splitlines() if line not in ("", remark.strip())] for each in made
+        ]
+
+    (short, *_), long = commands(1), commands(50_000)
+    assert short in long
+    for program in (short, *long):
+        assert sum(line.startswith("theorem t ") for line in program) == 1
+
+
 def sources(line: Entry) -> dict[str, str]:
     fields = ("header", "formal_statement", "generation", "predicted_proof")
     return {field: getattr(line, field) for field in fields}
