@@ -57,6 +57,7 @@ _LONG = (
     ),
     Instrument(name="honest", arguments=(*_PYTEST, "tests/acceptance/test_honest_programs.py")),
     Instrument(name="crowd", arguments=(*_PYTEST, "tests/acceptance/test_load.py")),
+    Instrument(name="chart", arguments=(*_PYTEST, "tests/deploy/test_chart.py")),
     Instrument(name="upset", arguments=(*_PYTEST, "tests/acceptance/test_chaos.py")),
 )
 _FILES = {word for each in _LONG for word in each.arguments if word.endswith(".py")}
