@@ -193,7 +193,7 @@ def _ping_when_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object
     try:
         connection.execute("")
         connection.rollback()
-    except psycopg.OperationalError as error:
+    except psycopg.Error as error:
         raise DisconnectionError from error
 
 
@@ -211,6 +211,7 @@ def reaching(engine: Engine) -> Iterator[None]:
         raise _down(engine, error) from error
     except (
         DBAPIError,
+        psycopg.InternalError,
         psycopg.errors.ReadOnlySqlTransaction,
         psycopg.errors.InsufficientPrivilege,
         psycopg.errors.IdleInTransactionSessionTimeout,
@@ -222,7 +223,7 @@ def reaching(engine: Engine) -> Iterator[None]:
         if _sqlstate(error) == _READ_ONLY:
             engine.dispose()  # the address may lead to the primary by now
             raise _only_reads(engine) from error
-        if getattr(error, "connection_invalidated", False):
+        if getattr(error, "connection_invalidated", False) or _is_of_the_driver(error):
             raise _down(engine, error) from error
         raise
 
@@ -244,6 +245,11 @@ def before_commit(connection: Connection) -> Iterator[None]:
 
 def _sqlstate(error: BaseException) -> str:
     return getattr(getattr(error, "orig", error), "sqlstate", None) or ""
+
+
+def _is_of_the_driver(error: BaseException) -> bool:
+    """Whether the driver could not read an answer, such as that of a pooler whose server was killed."""
+    return isinstance(getattr(error, "orig", error), psycopg.InternalError) and not _sqlstate(error)
 
 
 def _is_too_much(error: Exception) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, text
 
 from farm.errors import CutOff, ServerDown
 from farm.store import postgres
 from farm.store.transitions import Store
+from tests.over_tcp import over_tcp
 from tests.processes import eventually
 
 SETTINGS = ("idle_in_transaction_session_timeout", "tcp_keepalives_idle", "application_name")
@@ -49,6 +51,38 @@ def test_a_connection_that_is_lost_outside_of_a_change_is_no_reason_to_begin_aga
     with pytest.raises(ServerDown) as lost, postgres.reaching(database), database.connect() as connection:
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
     assert not isinstance(lost.value, CutOff)
+
+
+#: How a server or a pooler says that it ends a connection.
+_ENDED = b"SFATAL\0C08P01\0Mserver conn crashed?\0\0"
+_ERROR = b"E" + (len(_ENDED) + 4).to_bytes(4, "big") + _ENDED
+
+
+def through_sqlalchemy(engine: Engine) -> None:
+    with engine.begin() as connection:
+        by_sqlalchemy(connection)
+
+
+def through_the_driver(engine: Engine) -> None:
+    with psycopg.connect(**postgres.driver_arguments(engine)) as connection:
+        connection.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("ask", [through_sqlalchemy, through_the_driver])
+@pytest.mark.parametrize("asked", [b"BEGIN", b"SELECT 1"])
+@pytest.mark.parametrize(
+    "ends",
+    [b"", _ERROR, 2 * _ERROR, b"C\0\0\0\x0aBEGIN\0" + _ERROR, 2 * _ERROR + b"Z\0\0\0\x05I"],
+    ids=["silently", "an error", "two errors", "an answer and an error", "two errors and open"],
+)
+def test_a_connection_that_ends_in_place_of_an_answer_is_a_server_that_is_down(
+    database: Engine, ask: Callable[[Engine], None], ends: bytes, asked: bytes
+) -> None:
+    with over_tcp(database, broken_by=asked, ends=ends) as url:
+        engine = postgres.connect(url, application="farm-test", works=True)
+        with pytest.raises(ServerDown), postgres.reaching(engine):
+            ask(engine)
+        engine.dispose()
 
 
 def test_postgresql_ends_what_sleeps_and_knows_whose_it_is(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,6 +35,7 @@ from farm.store.transitions import Store
 from farm.store.watermark import Front
 from farm.store.wish import Alike
 from tests.farms import CORE, a_decision, claimed, finished, load
+from tests.over_tcp import over_tcp
 from tests.processes import eventually
 
 OTHER = "other"
@@ -109,29 +108,6 @@ def give_back(store: Store, claim: Claim, *, failed: bool = True, detail: str = 
 
 def outcomes(queries: Queries, run_id: str, number: int = 1) -> list[str | None]:
     return [attempt["outcome"] for attempt in queries.attempts(run_id, 0, number)]
-
-
-@contextmanager
-def over_tcp(engine: Engine) -> Iterator[str]:
-    """The URL of the same database over TCP, for one connection."""
-    url = engine.url
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-
-        def relay() -> None:
-            with server.accept()[0] as theirs, socket.socket(socket.AF_UNIX) as ours:
-                ours.connect(f"{url.query['host']}/.s.PGSQL.{url.query.get('port', url.port) or 5432}")
-                while ready := select.select([theirs, ours], [], [])[0]:
-                    for each in ready:
-                        if not (data := each.recv(1 << 16)):
-                            return
-                        (ours if each is theirs else theirs).sendall(data)
-
-        thread = threading.Thread(target=relay, daemon=True)
-        thread.start()
-        there = url.set(host="127.0.0.1", port=port).difference_update_query(["host", "port"])
-        yield there.render_as_string(hide_password=False)
-        thread.join(20)
 
 
 def options(connection: psycopg.Connection[Any]) -> list[int]:
