@@ -649,7 +649,7 @@ def test_an_exporter_that_is_killed_leaves_no_child_and_no_word_of_the_database_
 
 
 def test_children_import_no_more_than_they_need() -> None:
-    program = "import sys, farm.runs.children.answering, farm.runs.writeback.writing; print(*sys.modules)"
+    program = "import sys, farm.runs.children.answering, farm.runs.writeback.editing; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert not {"sqlalchemy", "celery", "typer", "rich"} & set(loaded)
 

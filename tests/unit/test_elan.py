@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from farm_workers.environments import elan
-from farm_workers.environments.toolchain import ask, find
+from farm_workers.environments.toolchain import ask, find, is_shim
 
 from farm.errors import SettingsError
 from tests.toolchains import credulous, script
@@ -114,11 +113,11 @@ def test_a_folder_without_any_toolchain_is_told_so(home: Path, tmp_path: Path) -
 
 def test_a_link_to_elan_and_a_copy_of_it_are_elan_and_another_lean_is_not(home: Path, tmp_path: Path) -> None:
     (tmp_path / "lean").symlink_to(home / "bin" / "elan")
-    assert elan.is_shim(tmp_path / "lean")
+    assert is_shim(tmp_path / "lean")
     (home / "bin" / "lean").unlink()
     shutil.copy(home / "bin" / "elan", home / "bin" / "lean")
-    assert elan.is_shim(home / "bin" / "lean")
-    assert not elan.is_shim(credulous(tmp_path / "mine").lean)
+    assert is_shim(home / "bin" / "lean")
+    assert not is_shim(credulous(tmp_path / "mine").lean)
 
 
 def test_programs_that_are_asked_have_no_way_to_the_network(tmp_path: Path) -> None:
