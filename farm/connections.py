@@ -149,31 +149,34 @@ class Connections:
         """
         from farm import embedded
 
-        known = self.queries.served()
+        queries = self.queries
         if self.settings.database_url:
-            return known
+            return queries.served()
         embedded.follow(self.settings.home)
         pause = threading.Event()
         until = time.monotonic() + _WORKER_SECONDS
-        while not self._is_served(known):
+        while True:
+            # Before the question: how long a worker was silent is the database's answer of a later moment.
+            asked = time.time()
+            known = queries.served()
+            if self._is_served(known, asked):
+                return known
             if time.monotonic() > until:
                 raise ServerDown(
                     f"the farm's own worker serves nothing after {_WORKER_SECONDS:g} s; "
                     f"see why in {self.settings.home / 'worker.log'}, then end it: farm down"
                 )
             pause.wait(0.1)
-            known = self.queries.served()
-        return known
 
-    def _is_served(self, known: Sequence[ServedEnvironment]) -> bool:
-        """Return whether the farm's own worker has reported its environments since its last start."""
+    def _is_served(self, known: Sequence[ServedEnvironment], asked: float) -> bool:
+        """Return whether the farm's own worker had reported since its last start when it was `asked` for."""
         from farm import embedded
 
         facts = embedded.status(self.settings.home)
         if facts is None or facts.worker_since is None:
             return bool(known)  # there is no worker of the farm's own to wait for
         newest = min((each.silent_seconds for each in known), default=float("inf"))
-        if time.time() - newest >= facts.worker_since or _are_all_unfit(known, facts.worker_since):
+        if asked - newest >= facts.worker_since or _are_all_unfit(known, asked - facts.worker_since):
             return True
         if facts.worker_failure is not None:
             raise ServerDown(
@@ -183,8 +186,7 @@ class Connections:
         return False
 
 
-def _are_all_unfit(known: Sequence[ServedEnvironment], since: float) -> bool:
-    """Return whether a worker that was begun then has examined its environments and serves none of them."""
-    age = time.time() - since + _SKEW_SECONDS
-    found = [one for each in known for one in each.pending if one.seconds <= age]
+def _are_all_unfit(known: Sequence[ServedEnvironment], age: float) -> bool:
+    """Return whether a worker of this age has examined its environments and serves none of them."""
+    found = [one for each in known for one in each.pending if one.seconds <= age + _SKEW_SECONDS]
     return bool(found) and all(each.is_unfit for each in found)

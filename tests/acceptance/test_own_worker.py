@@ -6,14 +6,18 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
 import pytest
 from farm_workers.environments.lean_environment import LeanEnvironment
 
+from farm import embedded
 from farm.client import Client
+from farm.connections import Connections
 from farm.embedded import down, status
 from tests.acceptance.test_machine import IMPOSSIBLE
 from tests.commands import ENDLESS, HEADER, PROGRAMS, PROVED, Command, entry, lines, write
@@ -138,6 +142,29 @@ def test_a_service_starts_the_farm_s_own_servers_again_where_they_have_ended(
             assert client.check(items[2]).reward == 1.0
         service.process.terminate()
         assert service.ended() == 0
+
+
+def test_a_worker_whose_restart_takes_long_is_waited_for(
+    own_farm: Command, one: Path, core: LeanEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert own_farm("submit", renewed(one)).returncode == 0
+    table = toolchain(tmp_path / "toolchain", core).table("late", f'lean_path = ["{core.lean_path[0]}"]')
+    (home_of(own_farm) / "farm.toml").write_text(table + HEADER_LINE)
+    for name, value in own_farm.settings.items():
+        monkeypatch.setenv(name, value)
+    followed = embedded.follow
+
+    def slowly(home: Path) -> None:
+        """Restart the worker, and return when the last sign of the worker before is older than a lease."""
+        followed(home)
+        facts = status(home)
+        assert facts is not None and facts.worker_since is not None
+        begun = facts.worker_since
+        eventually(lambda: time.time() > begun + 3.0)
+
+    monkeypatch.setattr(embedded, "follow", slowly)
+    with closing(Connections.here()) as connections:
+        assert "late" in {each.name for each in connections.environments()}
 
 
 def test_an_environment_that_is_written_down_while_the_worker_runs_is_served(
