@@ -68,7 +68,12 @@ def through_the_driver(engine: Engine) -> None:
         connection.execute("SELECT 1")
 
 
-@pytest.mark.parametrize("ask", [through_sqlalchemy, through_the_driver])
+def one_by_one(engine: Engine) -> None:
+    with postgres.single(engine) as cursor:
+        cursor.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("ask", [through_sqlalchemy, through_the_driver, one_by_one])
 @pytest.mark.parametrize("asked", [b"BEGIN", b"SELECT 1"])
 @pytest.mark.parametrize(
     "ends",
