@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from farm.errors import FarmError
 from farm.judging.verdict import Outcome
 from farm.log import logger
+from farm.pauses import pause_after
 from farm.store.readings import FarmReading
 from farm.version import farm_version
 
@@ -70,7 +71,7 @@ class FarmMetrics(Collector):
             if self._clock() >= self._fresh_until:
                 self._reading = self._new()
                 seconds = 0.0 if self._reading is None else self._reading.seconds
-                fresh = min(max(_FRESH_SECONDS, _PAUSES * seconds), _MOST_SECONDS)
+                fresh = max(_FRESH_SECONDS, pause_after(seconds, times=_PAUSES, most=_MOST_SECONDS))
                 self._fresh_until = self._clock() + fresh
             return self._reading
         finally:

@@ -13,6 +13,7 @@ from farm.completions import Completions
 from farm.errors import ServerDown
 from farm.judging.submit_options import SubmitOptions
 from farm.manifest.lines import opened
+from farm.pauses import pause_after
 from farm.runs.ids import RUN_LETTERS, new_id
 from farm.runs.prepare.manifests import Prepare, preparing
 from farm.store.environments import UNSERVED_SECONDS, Pending, ServedEnvironment
@@ -116,7 +117,8 @@ def watch(
                 following.wait(None, _LONGEST_SECONDS)
                 continue
             # Short runs end promptly; long ones do not make the server count them again and again.
-            seconds = max(min(_LONGEST_SECONDS, seconds * 1.5), _COUNTING * count.seconds)
+            pause = pause_after(count.seconds, times=_COUNTING)
+            seconds = max(min(_LONGEST_SECONDS, seconds * 1.5), pause)
             yield count.tally
             if not count.tally.unfinished:
                 return

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from farm.errors import ServerDown
 from farm.log import logger
+from farm.pauses import pause_after
 from farm.store.queries import Waited
 from farm.store.records import Item
 
@@ -143,7 +144,7 @@ class Waiters:
                 due = -math.inf
             elif is_whole:
                 ended = time.monotonic()
-                due = ended + max(POLL_SECONDS, _PAUSES * (ended - began))
+                due = ended + max(POLL_SECONDS, pause_after(ended - began, times=_PAUSES))
 
     async def _wait_until(self, due: float) -> None:
         """Wait for a message about an awaited item, or until all items are due for a poll."""

@@ -18,6 +18,7 @@ import psycopg
 from sqlalchemy import Engine
 
 from farm.errors import OverLimit
+from farm.pauses import pause_after
 from farm.store.keys import Key
 from farm.store.postgres import reaching, single, together
 
@@ -196,7 +197,7 @@ class Admission:
         began = time.monotonic()
         ((in_flight,),) = self._execute(_COUNT).fetchall()
         self._use = replace(self._use, in_flight=in_flight + self._new)
-        self._pause, self._is_full = _PAUSES * (time.monotonic() - began), True
+        self._pause, self._is_full = pause_after(time.monotonic() - began, times=_PAUSES), True
 
 
 def require_room(engine: Engine, key: Key, proofs: int) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from farm.judging.states import Priority
+from farm.pauses import pause_after
 from farm.store.rounds import Round, Span, Taken
 
 #: The queue of one class in one environment.
@@ -110,7 +111,8 @@ class Front:
         if self._is_whole:
             ended = self._clock()
             seconds = ended - self._asked_at
-            self._whole_at = ended + (_PAUSES * seconds if seconds > _CHEAP_SECONDS else 0.0)
+            is_cheap = seconds <= _CHEAP_SECONDS
+            self._whole_at = ended + (0.0 if is_cheap else pause_after(seconds, times=_PAUSES))
             self._soonest_at = ended + seconds
         through = len(spans) if is_all or self._is_whole else max((each.part for each in heads), default=0)
         for place, span in spans[:through]:
@@ -150,7 +152,7 @@ class Front:
         """Remember the first check in each of these queues that a look found not to be empty."""
         ended = self._clock()
         if self._looked_at >= self._look_at:
-            self._look_at = ended + _LOOK_PAUSES * (ended - self._looked_at)
+            self._look_at = ended + pause_after(ended - self._looked_at, times=_LOOK_PAUSES)
             self._turns |= dict.fromkeys(places, _END)
         self._turns |= {each.place: each.turn for each in heads}
         self._remember(heads)

@@ -8,6 +8,7 @@ import pytest
 from farm_workers.loop.image_affinity import UNFAIR_SECONDS, ImageAffinity
 
 from farm.judging.job import Check
+from farm.pauses import MOST_SECONDS
 from farm.store.attempt import Claim
 from farm.store.wish import Alike
 
@@ -117,3 +118,18 @@ def test_looks_that_take_long_are_not_repeated_soon_and_one_of_many_may(
     assert list(groups.wishes()) == []
     clock.now += 1.7
     assert next(groups.wishes()).image == 3
+
+
+def test_a_look_that_waited_for_a_server_is_no_reason_for_a_longer_pause(
+    groups: ImageAffinity, clock: Clock
+) -> None:
+    groups.took_by_turn([claim(3, 7)])
+    for wish in groups.wishes():
+        clock.now += 60.0
+        groups.found(wish, [claim(3, 9)])
+        break
+    assert not list(groups.wishes())
+    groups.took_by_turn([claim(3, 9)])  # its next head of the queue is due later
+    clock.now += MOST_SECONDS
+    groups.took_by_turn([claim(3, 11)])
+    assert list(groups.wishes())

@@ -15,6 +15,7 @@ from celery import Celery
 from farm.broker import call
 from farm.errors import ServerDown
 from farm.log import logger
+from farm.pauses import pause_after
 from farm.store.attempt import Released
 from farm.store.lease_grace import LeaseGrace
 from farm.store.workers import SignOfLife, State, Workers
@@ -150,7 +151,7 @@ class Heartbeat:
         asked = time.monotonic()
         names = set(self._context.waiting())
         self._answered()
-        pause = min(_PAUSES * (time.monotonic() - asked), self._beat_seconds)
+        pause = pause_after(time.monotonic() - asked, times=_PAUSES, most=self._beat_seconds)
         at_most = min(self._beat_seconds, _LOOKS_AFTER)
         look = of_many(self._look_seconds, self._presence.many, _LOOKERS, at_most=at_most)
         self._idle_seconds = max(look, pause)

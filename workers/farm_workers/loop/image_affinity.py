@@ -15,6 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from farm.pauses import pause_after
 from farm.store.attempt import Claim
 from farm.store.wish import Alike
 
@@ -65,7 +66,7 @@ class ImageAffinity:
         seconds = self._clock() - self._asked_at
         self._mean_seconds += _NEWEST * (seconds - self._mean_seconds)
         if self._mean_seconds > _CHEAP_SECONDS:
-            self._from = self._asked_at + seconds * (1 + _PAUSES)
+            self._from = self._asked_at + seconds + pause_after(seconds, times=_PAUSES)
         if wish in self._groups[wish.priority]:
             self._groups[wish.priority].remove(wish)
         self._go_on_with(claims)
