@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 import redis
-from celery import Celery, bootsteps
+from celery import Celery, _state, bootsteps
 from celery.worker import WorkController, state
 from celery.worker.consumer.tasks import Tasks
 from farm_workers.loop.bell import Bell
@@ -51,8 +52,10 @@ def hearing(app: Celery) -> Iterator[None]:
 
 
 def test_an_environment_that_is_served_while_the_connection_is_made_is_heard(
-    redis_database: tuple[str, redis.Redis],
+    redis_database: tuple[str, redis.Redis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Celery registers a task in every later application of this process; this one is for this test alone.
+    monkeypatch.setattr(_state, "_on_app_finalizers", set(_state._on_app_finalizers))
     app = broker.application(redis_database[0])
     heard = threading.Event()
 
